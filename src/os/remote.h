@@ -45,6 +45,12 @@ typedef struct hfn_remote {
         uint64_t signals; /* the thread's signal mask before begin_calls */
         uint64_t registers[32];
     } caller;
+    struct { /* from a stop to the next resume; private to os/<system> */
+        hfn_os_thread thread;
+        hfn_os_mutex lock; /* for the threads above */
+        _Atomic uint32_t has_ended;
+        bool is_running;
+    } reaper;
 } hfn_remote;
 
 typedef struct hfn_remote_range {

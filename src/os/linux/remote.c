@@ -20,6 +20,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -28,7 +29,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { POLL_NS = 50000 };
+enum { POLL_NS = 50000, REAP_NS = 2000000 };
 
 /* ---- Steps that a test lets fail. */
 
@@ -187,6 +188,110 @@ static bool is_dead(uint32_t pid, uint32_t tid)
     return !state || state[1] != ' ' || strchr("ZXx", state[2]);
 }
 
+/* If the thread has ended, consume its status, unless the caller's other code does.  A stop is
+ * reported even without WSTOPPED, so look first. */
+static void reap_thread(const hfn_remote *r, hfn_remote_thread *thread)
+{
+    siginfo_t info = { 0 };
+    id_t tid = (id_t)thread->tid;
+
+    if (waitid(P_PID, tid, &info, WEXITED | WNOWAIT | WNOHANG | __WALL) != 0) {
+        thread->state = errno == ECHILD ? HFN_THREAD_GONE : thread->state;
+        return;
+    }
+    if (info.si_pid == 0 || info.si_code == CLD_TRAPPED || info.si_code == CLD_STOPPED) {
+        return;
+    }
+    thread->state = HFN_THREAD_GONE;
+    if (thread->tid != r->pid || !r->is_child) {
+        waitid(P_PID, tid, &info, WEXITED | WNOHANG | __WALL);
+    }
+}
+
+/* Has the thread stopped or ended by now? */
+static void look_at(hfn_remote *r, hfn_remote_thread *thread)
+{
+    siginfo_t info = { 0 };
+
+    reap_thread(r, thread);
+    if (thread->state != HFN_THREAD_GONE &&
+        waitid(P_PID, (id_t)thread->tid, &info, WSTOPPED | WNOHANG | __WALL) == 0 &&
+        info.si_pid != 0) {
+        thread->delivery = info.si_status >> 8 == HFN_EVENT_STOP ? 0 : info.si_status & 0x7f;
+        thread->state = HFN_THREAD_STOPPED;
+        if (r->stopped_ns == 0) {
+            r->stopped_ns = now_ns();
+            r->waited_ns = waited_ns();
+        }
+    }
+}
+
+/* ---- Reaping meanwhile.  If a thread of the process calls exec, the kernel ends the others and
+ * waits until the caller has reaped those that are seized; PTRACE_SEIZE of a further thread waits
+ * for the end of exec (Linux, cred_guard_mutex).  So a second thread reaps meanwhile. */
+
+static void reap_ended_threads(void *user)
+{
+    hfn_remote *r = user;
+
+    while (atomic_load(&r->reaper.has_ended) == 0) {
+        hfn_os_wait_word(&r->reaper.has_ended, 0, REAP_NS);
+        hfn_os_lock_mutex(&r->reaper.lock);
+        for (uint32_t i = 0; atomic_load(&r->reaper.has_ended) == 0 && i < r->thread_count; i++) {
+            if (r->threads[i].state != HFN_THREAD_GONE) {
+                reap_thread(r, &r->threads[i]);
+            }
+        }
+        hfn_os_unlock_mutex(&r->reaper.lock);
+    }
+}
+
+/* The caller then holds the lock, except in PTRACE_SEIZE. */
+static bool start_reaper(hfn_remote *r)
+{
+    atomic_store(&r->reaper.has_ended, 0);
+    hfn_os_init_mutex(&r->reaper.lock);
+    hfn_os_lock_mutex(&r->reaper.lock);
+    r->reaper.is_running =
+        !hfn_linux_step_fails() && hfn_os_start_thread(&r->reaper.thread, reap_ended_threads, r);
+    if (!r->reaper.is_running) {
+        hfn_os_unlock_mutex(&r->reaper.lock);
+        hfn_os_destroy_mutex(&r->reaper.lock);
+    }
+    return r->reaper.is_running;
+}
+
+static void end_reaper(hfn_remote *r)
+{
+    if (r->reaper.is_running) {
+        atomic_store(&r->reaper.has_ended, 1);
+        hfn_os_wake_waiters(&r->reaper.has_ended);
+        hfn_os_unlock_mutex(&r->reaper.lock);
+    }
+}
+
+static void join_reaper(hfn_remote *r)
+{
+    if (r->reaper.is_running) {
+        hfn_os_join_thread(&r->reaper.thread);
+        hfn_os_destroy_mutex(&r->reaper.lock);
+        r->reaper.is_running = false;
+    }
+}
+
+static hfn_os_error seize_and_reap(hfn_remote *r, uint32_t tid)
+{
+    hfn_os_error error;
+
+    if (!r->reaper.is_running) {
+        return ptrace(PTRACE_SEIZE, tid, NULL, NULL) == 0 ? 0 : errno;
+    }
+    hfn_os_unlock_mutex(&r->reaper.lock);
+    error = ptrace(PTRACE_SEIZE, tid, NULL, NULL) == 0 ? 0 : errno;
+    hfn_os_lock_mutex(&r->reaper.lock);
+    return error;
+}
+
 /* Seize a thread; 0 also if the thread has ended. */
 static hfn_os_error seize_thread(hfn_remote *r, uint32_t tid)
 {
@@ -196,11 +301,14 @@ static hfn_os_error seize_thread(hfn_remote *r, uint32_t tid)
     if (!has_room(r)) {
         return ENOMEM;
     }
+    if (r->thread_count == 1 && !r->reaper.is_running && !start_reaper(r)) {
+        return EAGAIN;
+    }
     if (hfn_linux_step_fails()) {
         return EPERM;
     }
-    if (ptrace(PTRACE_SEIZE, tid, NULL, NULL) != 0) {
-        error = errno;
+    error = seize_and_reap(r, tid);
+    if (error != 0) {
         return error == ESRCH || is_dead(r->pid, tid) ? 0 : error;
     }
     thread = &r->threads[r->thread_count++];
@@ -208,9 +316,8 @@ static hfn_os_error seize_thread(hfn_remote *r, uint32_t tid)
     if (hfn_linux_step_fails()) {
         return EIO; /* the thread is seized and does not stop: resume must release it */
     }
-    if (ptrace(PTRACE_INTERRUPT, tid, NULL, NULL) != 0) {
-        thread->state = HFN_THREAD_GONE;
-    }
+    ptrace(PTRACE_INTERRUPT, tid, NULL,
+           NULL); /* fails if the thread ends: then it must be reaped */
     return 0;
 }
 
@@ -238,36 +345,6 @@ static hfn_os_error hold_all(hfn_remote *r, uint32_t *added)
     }
     closedir(tasks);
     return error;
-}
-
-/* Has the thread stopped or ended by now? */
-static void look_at(hfn_remote *r, hfn_remote_thread *thread)
-{
-    siginfo_t info = { 0 }, taken;
-    id_t tid = (id_t)thread->tid;
-
-    if (waitid(P_PID, tid, &info, WEXITED | WSTOPPED | WNOWAIT | WNOHANG | __WALL) != 0) {
-        thread->state = errno == ECHILD ? HFN_THREAD_GONE : thread->state;
-        return;
-    }
-    if (info.si_pid == 0) {
-        return;
-    }
-    if (info.si_code != CLD_TRAPPED && info.si_code != CLD_STOPPED) {
-        thread->state = HFN_THREAD_GONE;
-        if (thread->tid != r->pid || !r->is_child) {
-            waitid(P_PID, tid, &taken, WEXITED | WNOHANG | __WALL);
-        }
-        return;
-    }
-    if (waitid(P_PID, tid, &taken, WSTOPPED | WNOHANG | __WALL) == 0 && taken.si_pid != 0) {
-        thread->delivery = taken.si_status >> 8 == HFN_EVENT_STOP ? 0 : taken.si_status & 0x7f;
-        thread->state = HFN_THREAD_STOPPED;
-        if (r->stopped_ns == 0) {
-            r->stopped_ns = now_ns();
-            r->waited_ns = waited_ns();
-        }
-    }
 }
 
 static bool wait_for_all(hfn_remote *r, uint64_t until_ns)
@@ -301,6 +378,7 @@ hfn_os_error hfn_os_remote_stop(hfn_remote *r, uint64_t timeout_ns)
             error = ETIMEDOUT;
         }
     } while (error == 0 && added > 0);
+    end_reaper(r);
     return error;
 }
 
@@ -323,8 +401,12 @@ bool hfn_os_remote_resume(hfn_remote *r)
             if (thread->delivery == 0) {
                 hfn_linux_repeat_call(r, thread->tid);
             }
-            ptrace(PTRACE_DETACH, thread->tid, NULL, (void *)(uintptr_t)thread->delivery);
             thread->state = HFN_THREAD_GONE;
+            if (ptrace(PTRACE_DETACH, thread->tid, NULL, (void *)(uintptr_t)thread->delivery) !=
+                0) {
+                thread->state = HFN_THREAD_HELD; /* it was killed, and must be reaped */
+                look_at(r, thread);
+            }
         }
         all = all && thread->state == HFN_THREAD_GONE;
     }
@@ -332,6 +414,7 @@ bool hfn_os_remote_resume(hfn_remote *r)
         r->thread_count = 0;
     }
     r->stopped_ns = 0;
+    join_reaper(r);
     return all;
 }
 

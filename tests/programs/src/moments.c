@@ -5,7 +5,7 @@
  *   dlopen LIBRARY   threads load a library, call it and unload it
  *   fork             threads fork children that call functions
  *   storm            threads start threads that end at once
- *   exec             replaces itself; it has one thread
+ *   exec             replaces itself, from the main thread and from another one
  *   exit             ends at once, by exit() in a thread while other threads call functions
  *   leave            its main thread ends, and another one goes on
  *   wait             one thread waits
@@ -126,18 +126,30 @@ static int input_has_ended(int wait_ms)
     return poll(&in, 1, wait_ms) == 1;
 }
 
+static void *replace(void *user)
+{
+    (void)user;
+    execv("/proc/self/exe", words);
+    check(0, "no exec");
+    return NULL;
+}
+
 static void run_exec(int number)
 {
     static char text[24];
+    pthread_t threads[THREADS], other;
 
+    start_all(threads, call_once);
     if (input_has_ended(number % 8)) {
         _exit(0);
     }
-    call_work(1000);
     snprintf(text, sizeof text, "%d", number + 1);
     words[2] = text;
-    execv("/proc/self/exe", words);
-    check(0, "no exec");
+    if (number % 2) {
+        pthread_create(&other, NULL, replace, NULL);
+        pthread_join(other, NULL);
+    }
+    replace(NULL);
 }
 
 static void *end_process(void *user)
