@@ -10,13 +10,15 @@ start_steps() {
     : >"$steps/results.tsv"
 }
 
-# step NAME COMMAND...: run a command.  If it fails, print the end of its log and count one failed test.
+# step NAME COMMAND...: run a command.  If it fails, print the end of its log and count one failed test.  If it
+# passes, the totals have the lines of its log that begin with `skipped`.
 step() {
     local name=$1
     shift
     run_logged "$name" "$@"
     if [ "$last_status" -eq 0 ]; then
         touch "$steps/logs/$name.passed"
+        printf '%s\tpassed\t%s\n' "$name" "$steps/logs/$name.log" >>"$steps/results.tsv"
     else
         printf '%s\t%s\t-\n' "$name" "$last_status" >>"$steps/results.tsv"
     fi

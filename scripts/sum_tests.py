@@ -7,7 +7,8 @@ parts that a passed test skipped ("skipped ...", "# SKIP", unittest's "... skipp
 skipped everywhere is noticed.
 
 Input: a file of lines `step<TAB>exit status<TAB>log`.  The log is meson's testlog.json (a JSON
-object per line), pytest's junit XML, or `-` for a step without tests.  A step that failed although
+object per line), pytest's junit XML, or `-` for a step without tests; of a step with the
+status `passed`, only the skipped parts in its log are printed.  A step that failed although
 no test in its log did (a broken build, an interrupted run) counts as one failed test.
 """
 import json
@@ -43,6 +44,9 @@ def step_results(name, status, log):
     if status == "skipped":
         with open(log, encoding="utf-8") as names:
             return [(f"{name}: {test.strip()}", "skipped", "") for test in names]
+    if status == "passed":
+        with open(log, encoding="utf-8", errors="replace") as lines:
+            return [(name, "step", "".join(line for line in lines if line.startswith("skipped ")))]
     status, results = int(status), []
     if log != "-" and os.path.exists(log):
         results = list(pytest_results(log) if log.endswith(".xml") else meson_results(log))
@@ -86,15 +90,16 @@ def main():
             name, status, log = line.rstrip("\n").split("\t")
             results += step_results(name, status, log)
     by_kind = {kind: [(name, output) for name, k, output in results if k == kind]
-               for kind in ("passed", "failed", "skipped")}
+               for kind in ("passed", "failed", "skipped", "step")}
     for name, _ in by_kind["skipped"]:
         print(f"skipped: {name}")
-    for name, output in by_kind["passed"]:
+    for name, output in by_kind["passed"] + by_kind["step"]:
         for part in skipped_parts(output):
             print(f"passed, but skipped a part: {name}: {part}")
     for name, output in by_kind["failed"]:
         print(f"failed: {name}\n{last_output(output)}", end="")
-    ran, count = len(results) - len(by_kind["skipped"]), len(results)
+    count = len(results) - len(by_kind["step"])
+    ran = count - len(by_kind["skipped"])
     print(f"ran {ran} of {count} tests")
     skipped = f", {len(by_kind['skipped'])} skipped" if by_kind["skipped"] else ""
     print(f"{len(by_kind['passed'])} passed, {len(by_kind['failed'])} failed{skipped}")

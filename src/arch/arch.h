@@ -123,10 +123,10 @@ typedef struct hfn_dispatch {
 #define HFN_CFA_UNKNOWN INT16_MIN
 #define HFN_NO_REGISTER 0xFFu
 
-/* A field of moved code whose value depends on the address of the code. */
-/* x86: a field of four bytes that holds an address. */
-#define HFN_FIXUP_NO_END 0u
+#define HFN_FIXUP_NO_END 0u /* x86: the field holds an address, not a distance */
 
+/* A field of moved code whose value depends on the address of the code, or that the loader
+ * relocates in the original. */
 typedef struct hfn_fixup {
     uint8_t at;          /* offset of the field in hfn_moved.bytes */
     uint8_t end;         /* x86: offset that the 4-byte field counts from, the end of its

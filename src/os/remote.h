@@ -33,7 +33,8 @@ typedef struct hfn_remote {
     bool has_small_stacks; /* threads may run on stacks of 2 KiB (Go)       */
     hfn_os_file memory;    /* its memory, from open to close                   */
     hfn_remote_thread *threads;
-    uint32_t thread_count, thread_capacity;
+    uint32_t thread_count;
+    size_t thread_capacity;
     uint64_t stopped_ns;  /* when the first thread was seen stopped; 0: none is   */
     uint64_t waited_ns;   /* at stopped_ns: the total time for which the calling
                            * thread has waited for a processor                     */

@@ -45,13 +45,13 @@ def check_counts(folder, program, kit, machine, environment):
 
 
 def check_without_program(machine, kit, environment):
-    """The program beside the kit is counted in its own folder; the record is in the kit."""
+    """The program next to the kit is counted in its own folder; the record is in the kit."""
     done = run(kit / "count", "-q", env=environment, cwd="/", good=False)
     records = list(kit.glob("target-*.hfr"))
     assert done.returncode == 0 and len(records) == 1 and counts(records[0])["main"] == 1, (done, records)
     (machine / "target").rename(machine / "moved")
     done = run(kit / "count", env=environment, cwd="/", good=False)
-    assert done.returncode == 127 and "beside the program" in done.stderr, done
+    assert done.returncode == 127 and "next to the program" in done.stderr, done
     (machine / "moved").rename(machine / "target")
     print("ok a kit finds its program in the folder above")
 

@@ -93,7 +93,7 @@ def other_files_are_refused(folder):
     assert not list(folder.glob("kit/*.hfr")), "a record was left"
     (folder / "game.exe").unlink()
     done = run_windows(folder / "kit", "cmd", "/c", "count.cmd")
-    assert done.returncode == 127 and b"beside the program" in done.stderr, done
+    assert done.returncode == 127 and b"next to the program" in done.stderr, done
     for arguments, wanted in (([SAMPLES / "seh_x86_xcpt4.exe"], b"x86-64"), ([SAMPLES / "seh_ARM64_xcpt4.exe"], b"x86-64"),
                               (["--windows", "missing", folder / "kit/hotfn.exe"], b"--windows DIR")):
         if arguments[-1].exists():

@@ -441,7 +441,7 @@ def narrow_programs_are_refused(folder):
 def not_on_x86(case):
     """32-bit programs are not counted: docs/design/windows-x86.md."""
     def skip(_):
-        raise cases.Skipped("hotfn does not count 32-bit programs")
+        raise cases.Skipped("32-bit programs are not counted on Windows")
     skip.__name__ = case.__name__
     return skip if IS_X86 else case
 

@@ -152,20 +152,8 @@ static hfn_remote_thread *find_thread(hfn_remote *r, uint32_t tid)
 /* Ensure room before a thread is seized: a seized thread without an entry would stay stopped. */
 static bool has_room(hfn_remote *r)
 {
-    uint32_t capacity = r->thread_capacity ? 2 * r->thread_capacity : 16;
-    hfn_remote_thread *more;
-
-    if (r->thread_count < r->thread_capacity) {
-        return true;
-    }
-    more = hfn_resize_memory(&r->env, r->threads, r->thread_capacity * sizeof *more,
-                             capacity * sizeof *more);
-    if (!more) {
-        return false;
-    }
-    r->threads = more;
-    r->thread_capacity = capacity;
-    return true;
+    return hfn_grow_array(&r->env, (void **)&r->threads, &r->thread_capacity, r->thread_count + 1,
+                          sizeof *r->threads);
 }
 
 /* proc(5): the letter behind the name, which ends at the last bracket. */
@@ -423,5 +411,6 @@ void hfn_os_remote_finish(hfn_remote *r)
     hfn_os_remote_close(r);
     hfn_free_memory(&r->env, r->threads, r->thread_capacity * sizeof *r->threads);
     r->threads = NULL;
-    r->thread_count = r->thread_capacity = 0;
+    r->thread_count = 0;
+    r->thread_capacity = 0;
 }

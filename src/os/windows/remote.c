@@ -97,20 +97,8 @@ static bool has_thread(const hfn_remote *r, uint32_t tid)
 
 static bool has_room(hfn_remote *r)
 {
-    uint32_t capacity = r->thread_capacity ? 2 * r->thread_capacity : 16;
-    hfn_remote_thread *more;
-
-    if (r->thread_count < r->thread_capacity) {
-        return true;
-    }
-    more = hfn_resize_memory(&r->env, r->threads, r->thread_capacity * sizeof *more,
-                             capacity * sizeof *more);
-    if (!more) {
-        return false;
-    }
-    r->threads = more;
-    r->thread_capacity = capacity;
-    return true;
+    return hfn_grow_array(&r->env, (void **)&r->threads, &r->thread_capacity, r->thread_count + 1,
+                          sizeof *r->threads);
 }
 
 static void *find_teb(HANDLE thread)

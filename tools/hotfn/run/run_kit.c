@@ -85,7 +85,7 @@ static bool find_program(run_kit *k, const char *name)
     }
     fprintf(stderr,
             "hotfn run: %s is neither in %s nor in the folder above it: move the kit's folder "
-            "beside the program, or name the program's path as the last argument\n",
+            "next to the program, or name the program's path as the last argument\n",
             name, k->folder);
     return false;
 }

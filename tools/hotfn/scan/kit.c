@@ -43,7 +43,7 @@ static const char usage[] =
     "      --push URL        the start script sends each record to this hotfn-collector, with\n"
     "      --app NAME, --app-version TEXT, --token-file FILE (copied into the kit)\n"
     "      --windows DIR     for a Windows program: the folder of hotfn.exe and hotfn-agent.dll\n"
-    "                        [the folder windows beside the agent]\n" SYMBOL_SOURCE_USAGE
+    "                        [the folder windows next to the agent]\n" SYMBOL_SOURCE_USAGE
     "On the test machine: DIR/" KIT_START " [options of hotfn run] ./game, or count.cmd\n";
 
 static bool is_windows(const hotfn_image *image)

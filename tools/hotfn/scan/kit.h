@@ -30,7 +30,7 @@ bool kit_copy(const char *from, const char *folder, const char *name);
  * system has. */
 bool kit_copy_libraries(const char *folder);
 /* Find the folder with hotfn.exe, its agent and their notices: the given one, or if that is NULL,
- * `windows` beside the agent of this system.  Copy them from there to the kit. */
+ * `windows` next to the agent of this system.  Copy them from there to the kit. */
 bool kit_find_windows(const char *given, char out[KIT_FOLDER_BYTES]);
 bool kit_copy_windows(const char *from, const char *folder);
 /* kit_start.c: write the start script and the settings, and copy the token. */

@@ -92,7 +92,7 @@ bool kit_copy_libraries(const char *folder)
 
 /* ---- The parts for Windows. */
 
-static bool find_beside_agent(char out[KIT_FOLDER_BYTES])
+static bool find_next_to_agent(char out[KIT_FOLDER_BYTES])
 {
     hotfn_error err = HOTFN_ERROR_INIT;
 
@@ -109,7 +109,7 @@ bool kit_find_windows(const char *given, char out[KIT_FOLDER_BYTES])
 {
     if (given) {
         snprintf(out, KIT_FOLDER_BYTES, "%s", given);
-    } else if (!find_beside_agent(out)) {
+    } else if (!find_next_to_agent(out)) {
         return false;
     }
     if (access(out, R_OK) != 0) {
