@@ -107,14 +107,19 @@ static hfn_os_error receive_file(hfn_remote *r, int end, uint64_t scratch, uint6
 
 static hfn_os_error hand_over_file(hfn_remote *r, int fd, uint64_t scratch, uint64_t *out)
 {
-    int32_t ends[2];
+    int32_t ends[2] = { -1, -1 };
+    bool are_known = false;
     hfn_os_error error = hfn_linux_make_call(r, NULL, SYS_socketpair, AF_UNIX,
                                              SOCK_DGRAM | SOCK_CLOEXEC, 0, scratch, 0, 0);
 
     if (error != 0) {
         return error;
     }
-    for (int i = 0; i < RETRIES && !hfn_os_remote_read(r, scratch, ends, sizeof ends); i++) {
+    for (int i = 0; i < RETRIES && !are_known; i++) {
+        are_known = hfn_os_remote_read(r, scratch, ends, sizeof ends);
+    }
+    if (!are_known) {
+        return EIO; /* no number of another file of the target may be closed */
     }
     error = send_file(r, ends[0], fd);
     if (error == 0) {

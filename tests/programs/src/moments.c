@@ -140,7 +140,7 @@ static void run_exec(int number)
     pthread_t threads[THREADS], other;
 
     start_all(threads, call_once);
-    if (input_has_ended(number % 8)) {
+    if (input_has_ended(number % 16 ? number % 8 : 200)) { /* some are long enough for an attach */
         _exit(0);
     }
     snprintf(text, sizeof text, "%d", number + 1);
