@@ -2,6 +2,7 @@
 """A function whose hook other code overwrites is reported as such, not with a plain count; a process that ends
 without a comparison of its hooks is reported as not verified."""
 import concurrent.futures
+import contextlib
 import json
 import os
 import pathlib
@@ -75,11 +76,31 @@ def wait_for(record, what):
     raise AssertionError(f"not seen within a minute: {info}")
 
 
+def wait_until_compared(record):
+    """Until a look has ended that began when this was called, or later: the launcher judges only patches that it has
+    seen, and a look before may have found the shell only."""
+    now = time.time_ns()
+    first = wait_for(record, lambda info: info["checked_ns"] > now)["checked_ns"]
+    return wait_for(record, lambda info: info["checked_ns"] > first)
+
+
+@contextlib.contextmanager
+def started_process(command, **options):
+    """A process that is killed if the test fails while it runs, which would wait for its end for ever."""
+    with subprocess.Popen(command, start_new_session=True, **options) as process:
+        try:
+            yield process
+        except BaseException:
+            os.killpg(process.pid, signal.SIGKILL)
+            raise
+
+
 def the_launcher_compares_while_the_program_runs(place):
     record = place / "run.hfr"
-    with subprocess.Popen([HOTFN, "run", "-q", "--no-cache", "-o", record, "--", build(place), "wait"], cwd=place,
-                          stdin=subprocess.PIPE, stdout=subprocess.DEVNULL) as launched:
-        assert wait_for(record, lambda info: info["checked_ns"] > 0)["overwritten"] == 0
+    with started_process([HOTFN, "run", "-q", "--no-cache", "-o", record, "--", build(place), "wait"], cwd=place,
+                         stdin=subprocess.PIPE, stdout=subprocess.PIPE) as launched:
+        launched.stdout.readline()
+        assert wait_until_compared(record)["overwritten"] == 0
         launched.stdin.write(b"\n")
         launched.stdin.flush()
         os.kill(wait_for(record, lambda info: info["overwritten"] > 0)["pid"], signal.SIGKILL)
@@ -97,18 +118,18 @@ def is_lost(place, how):
                "fork": ["run", "-o", record, "--", program, "fork", "wait"]}.get(how)
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "cwd": place}
     if started:
-        with subprocess.Popen([HOTFN, *started[:1], "-q", "--no-cache", *started[1:]], **pipes) as launched:
-            wait_for(record, lambda info: info["checked_ns"] > 0)
+        with started_process([HOTFN, *started[:1], "-q", "--no-cache", *started[1:]], **pipes) as launched:
+            pid = int(launched.stdout.readline())
+            wait_until_compared(record)
             launched.stdin.write(b"\n")
             launched.stdin.flush()
             wait_for(record, lambda info: info["overwritten"] > 0)
-            pid = int(launched.stdout.readline())
             os.kill(pid, signal.SIGKILL)
         return
-    with subprocess.Popen([program, "wait"], **pipes) as running:
+    with started_process([program, "wait"], **pipes) as running:
         pid = int(running.stdout.readline())
-        with subprocess.Popen([HOTFN, "attach", "-q", "--no-cache", "-o", record, str(pid)]) as attached:
-            wait_for(record, lambda info: info["checked_ns"] > 0)
+        with started_process([HOTFN, "attach", "-q", "--no-cache", "-o", record, str(pid)]) as attached:
+            wait_until_compared(record)
             running.stdin.write(b"\n")
             running.stdin.flush()
             if how == "attach":
