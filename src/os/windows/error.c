@@ -2,9 +2,41 @@
 /* On Windows an hfn_os_error is a number of winerror.h. */
 #include "os/windows/nt.h"
 
+#include <stdatomic.h>
+#include <stdio.h>
 #include <string.h>
 
-/* One text for each thread would need thread-local storage, so the common errors have constants. */
+/* ---- Texts.  One for each thread would need thread-local storage, so the common errors have
+ * constants, and other numbers get a text that stays. */
+
+enum { MAX_NUMBERED = 32 };
+
+static struct {
+    _Atomic uint32_t error; /* stored after the text; 0: not yet */
+    char text[40];
+} numbered[MAX_NUMBERED];
+static _Atomic uint32_t numbered_count;
+
+static const char *get_numbered_text(hfn_os_error error)
+{
+    uint32_t i;
+
+    for (i = 0; i < MAX_NUMBERED; i++) {
+        if (atomic_load_explicit(&numbered[i].error, memory_order_acquire) == (uint32_t)error) {
+            return numbered[i].text;
+        }
+    }
+    i = atomic_load(&numbered_count) < MAX_NUMBERED ? atomic_fetch_add(&numbered_count, 1)
+                                                    : MAX_NUMBERED;
+    if (i >= MAX_NUMBERED) {
+        return "The system reports an error";
+    }
+    snprintf(numbered[i].text, sizeof numbered[i].text, "The system reports error %u",
+             (unsigned)error);
+    atomic_store_explicit(&numbered[i].error, (uint32_t)error, memory_order_release);
+    return numbered[i].text;
+}
+
 const char *hfn_os_get_error_text(hfn_os_error error)
 {
     switch (error) {
@@ -29,7 +61,7 @@ const char *hfn_os_get_error_text(hfn_os_error error)
     case ERROR_BAD_EXE_FORMAT:
     case ERROR_EXE_MACHINE_TYPE_MISMATCH: return "Not a program of this system";
     case ERROR_TIMEOUT: return "Timed out";
-    default: return "The system reports an error";
+    default: return get_numbered_text(error);
     }
 }
 
