@@ -37,11 +37,11 @@ __attribute__((constructor(101))) static void find_next(void)
     memcpy(&hfn_next_syscall, &found, sizeof found);
 }
 
-/* A filter may kill the process for the system calls by which patches are compared with memory and
- * processor times are read. */
+/* A filter or strict mode may kill the process for the system calls by which patches are compared
+ * with memory and processor times are read. */
 static bool disables_tsc(long number, unsigned long option, unsigned long mode)
 {
-    if (hfn_os_hot_installs_filter(number, option)) {
+    if (hfn_os_hot_limits_system_calls(number, option)) {
         hfn_session_stop_system_calls();
     }
     return hfn_os_hot_disables_tsc(number, option, mode);

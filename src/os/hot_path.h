@@ -47,10 +47,10 @@ bool hfn_os_hot_commit_pages(void *at, uint64_t byte_count);
 /* Make the pages read as zeros in children of fork(); false if the system does not support it. */
 bool hfn_os_hot_clear_on_fork(void *at, uint64_t byte_count);
 
-/* Whether a system call disables the processor's counter (TSC) for its thread, or installs a filter
- * of system calls. */
+/* Whether a system call disables the processor's counter (TSC) for its thread, or limits the system
+ * calls of threads (seccomp: a filter, or strict mode). */
 bool hfn_os_hot_disables_tsc(long number, unsigned long option, unsigned long mode);
-bool hfn_os_hot_installs_filter(long number, unsigned long option);
+bool hfn_os_hot_limits_system_calls(long number, unsigned long option);
 
 /* Read bytes of this process; returns how many of the first ones are readable. */
 size_t hfn_os_hot_read_bytes(uint64_t address, void *out, size_t byte_count);

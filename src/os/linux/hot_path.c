@@ -207,9 +207,10 @@ bool hfn_os_hot_disables_tsc(long number, unsigned long option, unsigned long mo
             ((int)option == PR_SET_SECCOMP && mode == SECCOMP_MODE_STRICT));
 }
 
-bool hfn_os_hot_installs_filter(long number, unsigned long option)
+bool hfn_os_hot_limits_system_calls(long number, unsigned long option)
 {
-    return (number == SYS_seccomp && (unsigned)option == SECCOMP_SET_MODE_FILTER) ||
+    return (number == SYS_seccomp && ((unsigned)option == SECCOMP_SET_MODE_FILTER ||
+                                      (unsigned)option == SECCOMP_SET_MODE_STRICT)) ||
            (number == SYS_prctl && (int)option == PR_SET_SECCOMP);
 }
 

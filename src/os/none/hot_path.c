@@ -98,7 +98,7 @@ bool hfn_os_hot_disables_tsc(long number, unsigned long option, unsigned long mo
     return false;
 }
 
-bool hfn_os_hot_installs_filter(long number, unsigned long option)
+bool hfn_os_hot_limits_system_calls(long number, unsigned long option)
 {
     (void)number, (void)option;
     return false;
