@@ -33,6 +33,11 @@ LUA_SCRIPTS = """calls closure constructs events locals nextvar sort strings var
  attrib""".split()
 
 
+@case("sqlite3-clang")
+def sqlite3_by_clang(world):
+    world.run(world.built("sqlite3", "clang"), ":memory:", stdin=WORK / "statements.sql")
+
+
 @case("xz-gcc")  # most of a minute each; zstd packs with threads in every run
 def xz_by_gcc(world):
     pack_with_xz(world, "gcc")
