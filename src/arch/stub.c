@@ -10,6 +10,8 @@
 
 #define CPU_NAME(name) hfn_arm64_##name
 
+enum { RETURN_ADDRESS_BYTES = 0 };
+
 const hfn_patching *hfn_stub_get_patching(void)
 {
     return &hfn_patching_arm64;
@@ -63,7 +65,7 @@ uint8_t hfn_stub_get_return_column(void)
 #define CPU_NAME(name) hfn_x86_32_##name
 #define hfn_x86_32_emit_patch hfn_x86_emit_patch
 
-enum { RETURN_COLUMN = 8 };
+enum { RETURN_COLUMN = 8, RETURN_ADDRESS_BYTES = 4 };
 
 const hfn_patching *hfn_stub_get_patching(void)
 {
@@ -79,7 +81,7 @@ uint32_t hfn_stub_emit_time_gate(uint8_t *out, uint64_t target)
 
 #define CPU_NAME(name) hfn_x86_##name
 
-enum { RETURN_COLUMN = 16 };
+enum { RETURN_COLUMN = 16, RETURN_ADDRESS_BYTES = 8 };
 
 const hfn_patching *hfn_stub_get_patching(void)
 {
@@ -191,4 +193,20 @@ uint32_t hfn_stub_write_cie_state(uint8_t *out)
 uint32_t hfn_stub_emit_patch(uint8_t *out, const uint8_t *original, uint64_t at, uint64_t target)
 {
     return CPU_NAME(emit_patch)(out, original, at, target);
+}
+
+/* The frame of the stub, and the return address of the body, which an x86 stub calls. */
+uint32_t hfn_stub_get_call_stack_bytes(void)
+{
+    hfn_stub_shape room;
+    const hfn_stub_shape *shape = hfn_stub_get_shape(HFN_STUB_TIME, 0, &room);
+    uint32_t lowest = 0;
+
+    for (uint32_t i = 0; i < shape->step_count; i++) {
+        uint32_t lowered = shape->steps[i].lowered_bytes;
+        if (lowered != HFN_STUB_PUSHES && lowered != HFN_STUB_SIGNS && lowered > lowest) {
+            lowest = lowered;
+        }
+    }
+    return lowest + RETURN_ADDRESS_BYTES;
 }

@@ -92,6 +92,9 @@ const hfn_patching *hfn_stub_get_patching(void);
 /* Can stubs address a row and a slot at these displacements? */
 bool hfn_stub_can_reach(int32_t row_displacement, uint64_t slot_displacement);
 
+/* The stack that a timed call without stack arguments uses until it returns, in bytes. */
+uint32_t hfn_stub_get_call_stack_bytes(void);
+
 /* The shape of a head: a constant, or *room filled in. */
 const hfn_stub_shape *hfn_stub_get_shape(hfn_stub_kind kind, uint32_t flags, hfn_stub_shape *room);
 

@@ -192,6 +192,7 @@ static hotfn_json *create_time_info(const hfn_view *view)
     hfn_add_decimal(o, "cost_outside_ns", t->cost_outside_ns, 3);
     hfn_add_decimal(o, "count_cost_ns", t->count_cost_ns, 3);
     hfn_add_decimal(o, "resolution_ns", t->resolution_ns, 3);
+    hfn_add_number(o, "call_stack_bytes", t->call_stack_bytes);
     hfn_add_number(o, "sample_mean", t->sample_mean);
     hfn_add_number(o, "busy_ns", t->busy_ns);
     hfn_add_optional(o, "waited_ns", t->flags & HOTFN_TIMING_WAITING, t->waited_ns);

@@ -48,7 +48,9 @@ typedef struct hfn_time_header {
     uint64_t missing_ticks;         /* in intervals in which the ticker did not run            */
     uint64_t waiting_stopped_ticks; /* when a process first could no more read its processor time:
                                        from then on its times include waiting; 0: none   */
-    uint64_t spare[10];
+    uint32_t call_stack_bytes;      /* that a timed call uses until it returns; 0: not known      */
+    uint32_t spare_word;
+    uint64_t spare[9];
 } hfn_time_header;
 _Static_assert(sizeof(hfn_time_header) == 256, "readers of other versions find the version");
 #define HFN_TICK_SQUARE_SHIFT 10

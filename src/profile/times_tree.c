@@ -251,6 +251,7 @@ static void fill_info(const hotfn_record *r, hotfn_record_time_info *i)
     i->cost_inside_ns = convert_cost_to_ns(r, h->cost_inside_ticks);
     i->cost_outside_ns = convert_cost_to_ns(r, h->cost_outside_ticks);
     i->count_cost_ns = convert_cost_to_ns(r, h->count_cost_ticks);
+    i->call_stack_bytes = h->call_stack_bytes;
     fill_ticker(h, i);
     i->slow_ns = hfn_times_ns(r, h->slow_ticks);
     i->edge_count = r->sums->edge_count;

@@ -5,6 +5,7 @@
  * the thread's counting paused. */
 #include "session/process.h"
 
+#include "arch/stub.h"
 #include "base/hash.h"
 #include "base/status.h"
 #include "counters/rows.h"
@@ -469,6 +470,7 @@ hotfn_status hfn_process_init(hfn_process *p, hfn_live *live, uint32_t flags, ui
         return s;
     }
     if (hfn_live_time_memory(live, &times)) {
+        times.header->call_stack_bytes = hfn_stub_get_call_stack_bytes();
         hfn_timing_start(&times);
     }
     hotfn_counters_get_access(p->counters, &access);

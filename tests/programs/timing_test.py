@@ -490,6 +490,7 @@ def the_report_can_show_a_single_process(place):
     info = json.loads(subprocess.run([HOTFN, "info", "--json", record], capture_output=True,
                                      check=True).stdout)
     assert len(info["threads"]) == 2 and info["time"]["slow_calls"] >= 10, info
+    assert info["time"]["call_stack_bytes"] == 64, info["time"]     # the manual names it
     assert info["time"]["count_cost_ns"] < info["time"]["cost_ns"], info["time"]
     for pid in {t["pid"] for t in info["threads"]}:
         main = pid == info["pid"]

@@ -232,7 +232,7 @@ class RecordTimeInfo(Sized):
                 ("clock_went_back", c_uint32), ("slow_lost", c_uint64), ("event_count", c_uint64),
                 ("events_lost", c_uint64), ("note", c_char_p), ("note_offset", c_uint64),
                 ("clock_stopped_ns", c_uint64),
-                ("ticker", c_uint32), ("reserved", c_uint32), ("ticker_cpu_ns", c_uint64),
+                ("ticker", c_uint32), ("call_stack_bytes", c_uint32), ("ticker_cpu_ns", c_uint64),
                 ("tick_ns", c_double), ("tick_error_ns", c_double),
                 ("coarse_share", c_double), ("missing_share", c_double), ("waited_ns", c_uint64),
                 ("waiting_stopped_ns", c_uint64)]

@@ -105,6 +105,7 @@ class TimeInfo:
     missing_share: float     # share of the run in which no tick came for at least 10 ms
     waiting_stopped_ns: int  # ns since the run began at which the program filtered its system calls;
                              # from then on its times include waiting; 0: never
+    call_stack_bytes: int    # stack that a timed call uses until it returns; 0: not known
     waited_ns: Optional[int]  # when threads were in timed functions, but not on a processor; not part of
                               # busy_ns; None: not known by this clock
 
@@ -122,6 +123,7 @@ def read_info(handle: c_void_p) -> Optional[TimeInfo]:
     return TimeInfo(sample_mean=raw.sample_mean, ticks_per_second=raw.ticks_per_second,
                     cost_ns=raw.cost_inside_ns + raw.cost_outside_ns,
                     count_cost_ns=raw.count_cost_ns, busy_ns=raw.busy_ns,
+                    call_stack_bytes=raw.call_stack_bytes,
                     nodes_merged=raw.nodes_merged, abandoned_exits=raw.abandoned_exits,
                     clock_stopped_ns=raw.clock_stopped_ns,
                     ticker=TICKERS[raw.ticker], ticker_cpu_ns=raw.ticker_cpu_ns,

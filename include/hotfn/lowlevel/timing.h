@@ -77,13 +77,14 @@ typedef struct hotfn_record_time_info {
     uint64_t clock_stopped_ns; /* so long after the record's start a process first forbade itself
                                   the clock, and was counted only from then on; 0: none did */
     uint32_t ticker;           /* HOTFN_TICKER_*; the rest is 0 without one                  */
-    uint32_t reserved;
-    uint64_t ticker_cpu_ns; /* processor time of the ticker, which is not the target's    */
-    double tick_ns;         /* mean interval between two ticks                            */
-    double tick_error_ns;   /* a time of T ns has a standard error of sqrt(T * tick_error_ns) */
-    double coarse_share;    /* share of the run with intervals of at least 16 us          */
-    double missing_share;   /* and without ticks for at least 10 ms                       */
-    uint64_t waited_ns;     /* HOTFN_TIMING_WAITING: of all threads, not part of busy_ns   */
+    uint32_t call_stack_bytes; /* stack that a timed call without stack arguments uses until it
+                                  returns; 0: not known                                   */
+    uint64_t ticker_cpu_ns;    /* processor time of the ticker, which is not the target's    */
+    double tick_ns;            /* mean interval between two ticks                            */
+    double tick_error_ns;      /* a time of T ns has a standard error of sqrt(T * tick_error_ns) */
+    double coarse_share;       /* share of the run with intervals of at least 16 us          */
+    double missing_share;      /* and without ticks for at least 10 ms                       */
+    uint64_t waited_ns;        /* HOTFN_TIMING_WAITING: of all threads, not part of busy_ns   */
     uint64_t waiting_stopped_ns; /* so long after the record's start a process first filtered its
                                     system calls, and its times include waiting from then on; 0:
                                     none did */

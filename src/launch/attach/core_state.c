@@ -4,6 +4,7 @@
 #include "launch/attach/attachment.h"
 #include "launch/attach/timing.h"
 
+#include "arch/stub.h"
 #include "counters/core/core.h"
 #include "counters/thread_row.h"
 #include "counters/timing/timing.h"
@@ -74,6 +75,7 @@ static hfn_time_engine make_engine(const hfn_attachment *a, const hfn_time_memor
         .discard = in_target(a->pages.spare_row),
     };
 
+    h->call_stack_bytes = hfn_stub_get_call_stack_bytes();
     hfn_timing_start_waiting(&engine, h);
     engine.flags |= h->flags & HOTFN_TIMING_WAITING;
     return engine;

@@ -161,6 +161,10 @@ static void print_timing(const hotfn_record *record)
                t.cost_inside_ns + t.cost_outside_ns, t.count_cost_ns);
     }
     print_ticker(&t);
+    if (t.call_stack_bytes) {
+        printf("%-10s %" PRIu32 " bytes for each timed call until it returns\n", "stack",
+               t.call_stack_bytes);
+    }
     printf("%-10s %.3f s busy; %" PRIu32 " place%s in the tree (%" PRIu32 " merged), %" PRIu32
            " edge%s, %" PRIu32 " slow call%s (%" PRIu64 " lost), %" PRIu64 " event%s (%" PRIu64
            " lost)\n",
@@ -350,6 +354,7 @@ static void write_timing(hotfn_json_writer *out, const hotfn_record *record)
     json_add_number(o, "ticks_per_second", t.ticks_per_second);
     json_add_decimal(o, "cost_ns", t.cost_inside_ns + t.cost_outside_ns, 3);
     json_add_decimal(o, "count_cost_ns", t.count_cost_ns, 3);
+    json_add_number(o, "call_stack_bytes", t.call_stack_bytes);
     json_add_number(o, "sample_mean", t.sample_mean);
     json_add_number(o, "slow_ns", t.slow_ns);
     json_add_number(o, "busy_ns", t.busy_ns);
