@@ -83,12 +83,48 @@ def fill_many(c, count=50000):
     c.push("many", counts, CLIENTS[0], app="many")
 
 
+def check_empty(p):
+    """Before the first record the page says what to do."""
+    p.show()
+    p.wait_for("document.getElementById('problem').textContent", "No record has arrived yet: send one with hotfn push, or upload it.")
+    assert p.b.run("document.getElementById('choices').hidden && !document.getElementById('upload').hidden")
+    p.click("#tab-diff")
+    p.wait_for("!document.getElementById('problem').hidden && document.body.dataset.shown", "upload")
+
+
+def check_sentences(p):
+    """An empty table has a sentence in its place; a link to what is unknown shows no old numbers."""
+    def none_of(view, text, **parameters):
+        p.show(app="game", build=image_of("two"), view=view, **parameters)
+        assert text in p.b.run("[...document.querySelectorAll('.none')].filter(e => e.offsetParent).map(e => e.textContent).join()"), view
+        assert not p.b.run(f"document.querySelector('#{view} .table').offsetParent"), view
+    none_of("diff", "Choose the build")
+    none_of("hot", "matches the search", q="nowhere")
+    none_of("labels", "has a label")
+    none_of("live", "listed here while it runs")
+    p.show(app="game", build="1-00")
+    assert p.texts("#problem") == ["the app has no build 1-00: see /api/v1/builds"], p.texts("#problem")
+    assert p.b.run("document.querySelector('main').hidden")
+    p.b.complaints[:] = [x for x in p.b.complaints if "404" not in json.dumps(x)]
+
+
+def check_same_version(p):
+    """Two images with one version have different titles, and long texts stay in their row."""
+    for build in ("first", "second"):
+        p.c.push(build, {0x10: 1}, CLIENTS[0], app="twins", version="7", label=["note=" + "long " * 40])
+    p.show(app="twins", view="labels")
+    found = p.texts("#build option")
+    assert sorted(found) == sorted(f"7 {harness.build_id(b).hex()[:12]} (1 client)" for b in ("first", "second")), found
+    assert p.b.run("[...document.querySelectorAll('#labeltable .row > span')].every(e => e.offsetHeight < 27)")
+
+
 def check_hot(p):
     p.show(app="game", build=image_of("two"), base=image_of("one"))
     names = p.texts("#hottable .row .name")
     assert p.b.run("document.querySelectorAll('#hottable script, #hottable img').length") == 0
     assert p.texts("#hottable .row:first-child .number")[0] == "1" and "plain" in names, names
     assert "5 clients" in p.texts("#facts")[0]
+    assert "game" in p.texts("#hottable .row .module"), "the column of modules was dropped"
     assert "new" in p.texts("#hottable .row .up"), "the added function is not marked"
     p.shoot("hot")
     p.search("script ALERT", [HOSTILE[0x10]])
@@ -303,7 +339,7 @@ def check_axe(p, place):
     p.b.call("Page.setBypassCSP", enabled=True)
     for dark in (False, True):
         p.b.dark(dark)
-        for view in ("hot", "function", "diff", "clients", "labels", "builds", "upload"):
+        for view in ("hot", "function", "diff", "live", "clients", "labels", "builds", "upload"):
             p.show(app="game", build=image_of("two"), base=image_of("one"), view=view, function=0)
             p.b.run(script + "; 1")
             found = p.b.run("axe.run().then(r => ({passed: r.passes.length, faults: r.violations.filter("
@@ -313,10 +349,13 @@ def check_axe(p, place):
 
 def every_view_works(place):
     with Collector(place, "--rate", "0", "--quiet") as c, browser.Browser() as b:
-        fill(c)
-        fill_many(c)
         p = Page(b, c)
         b.call("DOM.enable")
+        check_empty(p)
+        fill(c)
+        fill_many(c)
+        check_sentences(p)
+        check_same_version(p)
         check_hot(p)
         check_function(p)
         check_diff(p)

@@ -10,8 +10,9 @@ import subprocess
 import sys
 import threading
 import time
+import uuid
 
-from harness import COLLECTOR, Collector, cases
+from harness import COLLECTOR, NOW_NS, Collector, cases, encode_run, image_of
 
 HOTFN, COMPILER = os.environ["HOTFN"], os.environ.get("CC", "gcc")
 SOURCE = """
@@ -304,6 +305,27 @@ def refusals_are_repeated_in_one_sentence(place):
         assert "stored" in hotfn("push", "--to", url + "/", "--token-file", token, record, env=environment(place, 0, ""))
 
 
+def what_the_collector_says_is_repeated(place):
+    """Also of a failure that passes, and of a record that waited in the spool."""
+    command = ("setpriv", "--bounding-set", "-dac_override,-dac_read_search", COLLECTOR) if os.geteuid() == 0 else (COLLECTOR,)
+    record = place / "r.hfr"
+    hotfn("run", "-q", "-o", record, "--", build(place), 5)
+    with Collector(place, command=command) as c:
+        url, env = f"http://127.0.0.1:{c.port}", environment(place, 0, c.admin)
+        c.folder.chmod(0o500)
+        err = hotfn("push", "--to", url, "--attempts", "1", record, env=env)
+        assert "507: the collector cannot write to its disk" in err and "waits in the spool" in err, err
+        c.folder.chmod(0o700)
+        run, years = uuid.uuid4(), 3 * 365 * 86400 * 10**9
+        body = encode_run(run, "one", {0x10: 5}, start_ns=NOW_NS + years)
+        spooled = place / f"state_0/hotfn/spool/{run}-0.run"
+        spooled.write_bytes(f"{url}\n{image_of('one')}\napp=game&client={'1' * 32}\n".encode() + body)
+        err = hotfn("push", "--to", url, env=env, status=1)
+        day = time.strftime("%Y-%m-%d", time.gmtime((NOW_NS + years) / 1e9 - 1))
+        assert f"run {run} was removed from the spool" in err and f"began at {day} " in err and "set the clock" in err, err
+        assert "1 record of the spool was sent" in err and not spooled.exists(), err
+
+
 def labels_may_have_their_full_length(place):
     """Each byte of these labels is sent as three."""
     with Collector(place) as c:
@@ -450,7 +472,7 @@ def record_files_are_accepted_as_they_are(place):
 
 CASES = [increments_arrive_while_the_program_runs, the_last_increments_wait_in_the_spool, the_collector_shows_the_numbers_of_merge, times_and_callers_arrive, nothing_personal_is_sent,
          a_crash_of_the_program_is_sent_too, records_wait_in_the_spool_while_the_collector_is_away,
-         labels_may_have_their_full_length, records_are_sent_over_tls, the_spool_is_bounded_and_private, refusals_are_repeated_in_one_sentence, another_server_is_recognised,
+         what_the_collector_says_is_repeated, labels_may_have_their_full_length, records_are_sent_over_tls, the_spool_is_bounded_and_private, refusals_are_repeated_in_one_sentence, another_server_is_recognised,
          a_registered_build_gives_names_and_refuses_another_image,
          python_sends_the_same_bytes, record_files_are_accepted_as_they_are]
 

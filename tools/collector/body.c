@@ -53,8 +53,11 @@ static bool store_bytes(request_body *b, const uint8_t *bytes, size_t byte_count
 {
     b->inflated += byte_count;
     if (b->inflated > b->limits->max_inflated) {
-        return refuse_request(why, 413, "the body has more than %llu bytes: send fewer functions",
-                              (unsigned long long)b->limits->max_inflated);
+        return refuse_request(
+            why, 413,
+            "the body has more than %llu bytes (inflated): count fewer functions, or "
+            "start the collector with a larger --max-inflated",
+            (unsigned long long)b->limits->max_inflated);
     }
     if (b->inflated > FREE_RATIO_BYTES && b->inflated / b->limits->max_ratio > b->received) {
         return refuse_request(
@@ -106,10 +109,11 @@ bool body_add(request_body *b, const void *bytes, size_t byte_count, refusal *wh
 {
     b->received += byte_count;
     if (b->received > b->limits->max_body) {
-        return refuse_request(why, 413,
-                              "the body has more than %llu bytes: send it with hotfn push, "
-                              "which sends only numbers",
-                              (unsigned long long)b->limits->max_body);
+        return refuse_request(
+            why, 413,
+            "the body has more than %llu bytes: count fewer functions, or start the "
+            "collector with a larger limit (--max-body, --max-build)",
+            (unsigned long long)b->limits->max_body);
     }
     return b->gzip ? inflate_bytes(b, bytes, byte_count, why)
                    : store_bytes(b, bytes, byte_count, why);

@@ -9,6 +9,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #define MAX_AHEAD_NS INT64_C(86400000000000)      /* a clock may be a day ahead */
 #define MIN_START_NS INT64_C(1420070400000000000) /* 2015-01-01; hotfn is younger */
@@ -246,18 +247,29 @@ static bool store_rows(store *s, submission *sub, int64_t app, int64_t build, bu
 
 /* ---- Submissions. */
 
+/* Times of 64 bits have years from 1677 to 2262, which always fit. */
+static const char *format_time(char out[24], int64_t ns)
+{
+    time_t seconds = (time_t)(ns / 1000000000);
+    struct tm parts = { 0 };
+
+    gmtime_r(&seconds, &parts);
+    strftime(out, 24, "%Y-%m-%d %H:%M:%S", &parts);
+    return out;
+}
+
 static bool check_time(submission *sub)
 {
+    char began[24], ended[24], now[24];
     int64_t start = (int64_t)sub->run.start_ns, end = (int64_t)sub->run.end_ns;
 
     if (start > sub->received_ns + MAX_AHEAD_NS || start < MIN_START_NS || end < start ||
         end > sub->received_ns + MAX_AHEAD_NS) {
         return refuse_request(
             &sub->result, 422,
-            "the record says that the run began at %lld and ended at %lld seconds "
-            "since 1970, but it is %lld: set the clock of the test machine",
-            (long long)(start / 1000000000), (long long)(end / 1000000000),
-            (long long)(sub->received_ns / 1000000000));
+            "the record says that the run began at %s and ended at %s (UTC), but it is %s: set the "
+            "clock of the test machine",
+            format_time(began, start), format_time(ended, end), format_time(now, sub->received_ns));
     }
     return true;
 }

@@ -137,7 +137,8 @@ const LETTER = 7.9; // width in pixels of a letter in the font of names
 // ---- A table that has elements only for its visible rows.
 
 class Table {
-  // columns: {title, key, number, width, dropOrder, fill(cell, item)}; get(index) returns the item of a row
+  // columns: {title, key, number, width, dropOrder, when(), fill(cell, item)}; a column whose when() is false is not
+  // shown; get(index) returns the item of a row
   constructor(box, columns, onSort, onPick) {
     this.columns = this.shown = columns;
     this.count = 0;
@@ -181,8 +182,9 @@ class Table {
   chooseColumns() {
     const minWidth = c => parseInt(c.width.replace("minmax(", ""), 10) + 14;
     const room = this.scroll.clientWidth - 6;
-    let needed = this.columns.reduce((sum, c) => sum + minWidth(c), 0), dropped = new Set();
-    for (const c of this.columns.filter(c => c.dropOrder).sort((a, b) => a.dropOrder - b.dropOrder)) {
+    const dropped = new Set(this.columns.filter(c => c.when && !c.when()));
+    let needed = this.columns.reduce((sum, c) => sum + (dropped.has(c) ? 0 : minWidth(c)), 0);
+    for (const c of this.columns.filter(c => c.dropOrder && !dropped.has(c)).sort((a, b) => a.dropOrder - b.dropOrder)) {
       if (needed <= room) break;
       dropped.add(c);
       needed -= minWidth(c);

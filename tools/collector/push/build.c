@@ -12,8 +12,7 @@ static hotfn_status put_for_build(pushing *p, const char *path, byte_buffer *que
                               ? push_fail(p->err, HOTFN_E_NO_MEMORY, "not enough memory")
                               : push_put_body(p, &answer, path, (const char *)query->data, body);
     if (status == HOTFN_OK && push_is_temporary(answer.status)) {
-        status = push_fail(p->err, HOTFN_E_IO, "%s",
-                           answer.status ? "the collector cannot store it now" : answer.text);
+        status = push_describe_delay(p, &answer);
     } else if (status == HOTFN_OK && answer.status / 100 != 2) {
         status = push_refuse_answer(p, &answer);
     }

@@ -198,6 +198,18 @@ hotfn_status push_put_body(pushing *p, http_answer *answer, const char *path, co
     return status;
 }
 
+hotfn_status push_describe_delay(pushing *p, const http_answer *answer)
+{
+    char sentence[400];
+
+    copy_sentence(sentence, sizeof sentence, (const char *)answer->body.data);
+    if (answer->status && sentence[0]) {
+        return push_fail(p->err, HOTFN_E_IO, "%ld: %s", answer->status, sentence);
+    }
+    return push_fail(p->err, HOTFN_E_IO, "%s",
+                     answer->status ? "the collector cannot store it now" : answer->text);
+}
+
 hotfn_status push_refuse_answer(pushing *p, const http_answer *answer)
 {
     char sentence[400];
@@ -220,8 +232,7 @@ hotfn_status push_send_run(pushing *p, const pushed_run *run, bool *away, uint32
     p->result->http_status = (uint32_t)answer.status;
     *away = status == HOTFN_OK && push_is_temporary(answer.status);
     if (*away) {
-        push_fail(p->err, HOTFN_E_IO, "%s",
-                  answer.status ? "the collector cannot store it now" : answer.text);
+        push_describe_delay(p, &answer);
     } else if (status == HOTFN_OK && answer.status / 100 != 2) {
         status = push_refuse_answer(p, &answer);
     } else if (status == HOTFN_OK) {
@@ -305,6 +316,18 @@ static bool load_spooled(pushing *p, const char *name, byte_buffer *file, pushed
     return !out->query.failed && !out->body.failed;
 }
 
+/* The error is that of the refusal. */
+static void report_removal(pushing *p, const pushed_run *run)
+{
+    char reason[sizeof p->err->text];
+
+    if (p->err) {
+        copy_bounded(reason, sizeof reason, p->err->text);
+        push_fail(p->err, HOTFN_E_MISMATCH, "run %s was removed from the spool: %.440s", run->uuid,
+                  reason);
+    }
+}
+
 static bool send_spooled(void *user, const char *name)
 {
     pushing *p = user;
@@ -318,6 +341,9 @@ static bool send_spooled(void *user, const char *name)
         /* A refused record would be refused again, so it is removed and reported. */
         if (!away && (status == HOTFN_OK || status == HOTFN_E_MISMATCH)) {
             spool_remove(p->folder, name);
+            if (status != HOTFN_OK) {
+                report_removal(p, &run);
+            }
             p->result->spooled_sent += status == HOTFN_OK;
         } else {
             p->result->spooled_remain++;

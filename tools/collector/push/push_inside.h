@@ -43,6 +43,8 @@ hotfn_status push_put_body(pushing *p, http_answer *answer, const char *path, co
                            const byte_buffer *body);
 /* Does the status say that the same request may succeed later? */
 bool push_is_temporary(long status);
+/* The failure for an answer that is temporary: the collector's own sentence, if there is one. */
+hotfn_status push_describe_delay(pushing *p, const http_answer *answer);
 /* The failure for an answer that is final. */
 hotfn_status push_refuse_answer(pushing *p, const http_answer *answer);
 

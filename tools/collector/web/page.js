@@ -47,7 +47,7 @@ async function ask(name, parameters = {}) {
   }
   const body = await answer.json();
   if (answer.status === 401) $("login").hidden = false;
-  if (!answer.ok) throw new Error(body.error);
+  if (!answer.ok) throw new Error(answer.status === 401 && !authorization().Authorization ? "" : body.error);
   return body;
 }
 $("login").onsubmit = e => {
@@ -69,18 +69,18 @@ function fill(select, list, value) {
   }));
   select.value = value;
 }
-const titleOf = b => (b.version || b.build.replace(/^\d+-/, "").slice(0, 12)) + ` (${plural(b.clients, "client")})`;
+const shortImage = b => b.build.replace(/^\d+-/, "").slice(0, 12);
+// Two images may have one version.
+const nameOf = (b, all) => b.version ? b.version + (all.filter(x => x.version === b.version).length > 1 ? " " + shortImage(b) : "") : shortImage(b);
 async function fillChoices() {
   const apps = (await ask("apps")).apps.map(a => [a.name, a.name]);
-  if (!apps.length) {
-    fill($("app"), [], "");
-    return false;
-  }
+  $("choices").hidden = !apps.length;
+  if (!apps.length) return false;
   if (!at.get("app")) at.set("app", apps[0][0]);
   fill($("app"), apps, at.get("app"));
   const builds = (await ask("builds", { app: at.get("app") })).builds;
   if (builds.length && !at.get("build")) at.set("build", builds[0].build);
-  const list = builds.map(b => [b.build, titleOf(b)]);
+  const list = builds.map(b => [b.build, `${nameOf(b, builds)} (${plural(b.clients, "client")})`]);
   fill($("build"), list, at.get("build"));
   fill($("base"), [["", "none"], ...list.filter(([build]) => build !== at.get("build"))], at.get("base") || "");
   const labels = (await ask("labels", { app: at.get("app"), build: at.get("build"), limit: 1000 })).labels.map(l => l.key + "=" + l.value);
@@ -97,17 +97,34 @@ $("label").onchange = () => go({ label: $("label").value });
 $("client").onclick = () => go({ client: "" });
 $("client").title = "show all clients";
 
+// ---- A table that has a sentence in its place while it is empty.
+
+class List extends Table {
+  constructor(box, ...rest) {
+    super(box, ...rest);
+    this.box = box;
+    this.none = make("p", "dim none");
+    box.after(this.none);
+  }
+  set(count, get, classOf, none = "") {
+    this.box.hidden = !count;
+    this.none.hidden = !!count;
+    this.none.textContent = none;
+    super.set(count, get, classOf);
+  }
+}
+
 // ---- A list whose rows are asked for when they become visible.
 
 class Pages {
   constructor(table, classOf) { Object.assign(this, { table, classOf, asked: 0 }); }
-  async set(load, onFirst) {
+  async set(load, onFirst, none) {
     const turn = ++this.asked, first = await load(0);
     if (turn !== this.asked) return; // a later question was answered first
     this.pages = new Map([[0, first.rows]]);
     this.load = load;
     onFirst(first);
-    this.table.set(first.found, i => this.get(i, turn), this.classOf);
+    this.table.set(first.found, i => this.get(i, turn), this.classOf, none);
   }
   get(i, turn) {
     const number = Math.floor(i / PAGE), page = this.pages.get(number);
@@ -132,22 +149,22 @@ const amount = n => n === null || n === undefined ? "" : isTime() ? time(n) : n 
 let hot = { clients: 0, whole: 0 };
 const hotColumns = [
   { title: "rank", width: "52px", number: true, fill: shown(r => r.rank) },
-  { title: "function", key: "name", width: "minmax(180px, 4fr)", style: "name", fill: shown(r => r.name) },
-  { title: "module", key: "module", dropOrder: 3, width: "minmax(90px, 1fr)", style: "module", fill: shown(r => r.module) },
-  { title: "calls", key: "calls", dropOrder: 9, width: "130px", number: true, fill: shown(r => r.calls === null ? "does not fit" : group(r.calls)) },
-  { title: "calls/client", dropOrder: 4, width: "110px", number: true, fill: shown(r => r.calls === null ? "" : group(r.calls_per_client)) },
-  { title: "self time", key: "self", dropOrder: 5, width: "86px", number: true, about: "without callees, sum over all clients", fill: shown(r => r.self_ns === null ? "" : time(r.self_ns)) },
-  { title: "value", key: "value", width: "110px", number: true, about: "what the table shows", fill: shown(r => r.overflow ? "does not fit" : amount(r.value)) },
-  { title: "share", dropOrder: 6, width: "80px", number: true, fill(cell, r) { if (r.name !== undefined) share(x => x.share, 1)(cell, r); } },
-  { title: "clients", key: "clients", dropOrder: 7, width: "90px", number: true, about: "that called it", fill: shown(r => `${r.clients} of ${hot.clients}`) },
-  { title: "change", key: "change", dropOrder: 8, width: "90px", number: true, about: "of the value, against the other build", fill(cell, r) {
+  { title: "function", key: "name", width: "minmax(150px, 4fr)", style: "name", fill: shown(r => r.name) },
+  { title: "module", key: "module", dropOrder: 6, width: "minmax(90px, 1fr)", style: "module", fill: shown(r => r.module) },
+  { title: "calls", key: "calls", dropOrder: 9, width: "112px", number: true, fill: shown(r => r.calls === null ? "does not fit" : group(r.calls)) },
+  { title: "calls/client", dropOrder: 4, width: "100px", number: true, fill: shown(r => r.calls === null ? "" : group(r.calls_per_client)) },
+  { title: "self time", key: "self", dropOrder: 5, width: "80px", number: true, when: () => hot.timed_records > 0, about: "without callees, sum over all clients", fill: shown(r => r.self_ns === null ? "" : time(r.self_ns)) },
+  { title: "value", key: "value", width: "100px", number: true, about: "what the table shows", fill: shown(r => r.overflow ? "does not fit" : amount(r.value)) },
+  { title: "share", dropOrder: 3, width: "80px", number: true, fill(cell, r) { if (r.name !== undefined) share(x => x.share, 1)(cell, r); } },
+  { title: "clients", key: "clients", dropOrder: 7, width: "84px", number: true, about: "that called it", fill: shown(r => `${r.clients} of ${hot.clients}`) },
+  { title: "change", key: "change", dropOrder: 8, width: "76px", number: true, about: "of the value, against the other build", when: () => !!at.get("base"), fill(cell, r) {
     if (r.base_value === undefined || r.name === undefined) return;
     const change = r.base_value ? r.value / r.base_value - 1 : Infinity;
     cell.textContent = change === Infinity ? "new" : (change > 0 ? "+" : "") + (100 * change).toFixed(1) + "%";
     if (change > 0.1) cell.classList.add("up");
   } },
 ];
-const hotTable = new Table($("hottable"), hotColumns, key => {
+const hotTable = new List($("hottable"), hotColumns, key => {
   const down = at.get("sort") === key ? at.get("direction") !== "down" : !["name", "module"].includes(key);
   go({ sort: key, direction: down ? "down" : "up" });
 }, row => { if (row.name !== undefined) go({ view: "function", function: row.function }); });
@@ -173,7 +190,7 @@ async function showHot() {
       make("b", "", group(first.called)), ` of ${group(first.functions)} functions called` + (first.timed_records ? `, ${plural(first.timed_records, "timed record")}` : ""), missingText(first.missing));
     $("found").textContent = `${group(first.found)} of ${group(first.called)} functions`;
     hotTable.sorted(sort, at.get("direction") ? at.get("direction") === "down" : !["name", "module"].includes(sort));
-  });
+  }, at.get("q") ? "No function that was called matches the search." : "No function was called in this selection.");
 }
 let typing;
 function onType(input, key) {
@@ -271,74 +288,74 @@ async function showFunction() {
     listButtons(`Callees (${f.callees.length})`, f.callees.map(e => [e.name, group(e.calls), other(e)])),
     listButtons("Clients, largest first", f.clients.slice(0, 20).map(c => [c.client, amount(c.value), () => go({ client: c.client, view: "hot" })])));
   page.replaceChildren(make("h2", "", f.name), facts, make("h3", "", "Distribution over clients"), draw("distribution over clients", 720, 110, histogram(f)),
-    make("h3", "", "Average per client, by build"), draw("trend over builds", 720, 90, f.trend.map(t => ({ value: t.average, title: (t.version || t.build.replace(/^\d+-/, "")).slice(0, 8),
-      about: `${t.version || t.build}: ${amount(t.average)} for each of ${plural(t.clients, "client")}` }))), columns);
+    make("h3", "", "Average per client, by build"), draw("trend over builds", 720, 90, f.trend.map(t => ({ value: t.average, title: nameOf(t, f.trend).slice(0, Math.max(8, Math.floor(110 / f.trend.length))),
+      about: `${nameOf(t, f.trend)}: ${amount(t.average)} for each of ${plural(t.clients, "client")}` }))), columns);
 }
 
 // ---- Diff, clients, labels, builds.
 
 const ratioOf = r => !r.base_value ? "new" : !r.head_value ? "gone" : (r.head_value > r.base_value ? "+" : "") + (100 * (r.head_value / r.base_value - 1)).toFixed(1) + "%";
-const diffTable = new Table($("difftable"), [
+const diffTable = new List($("difftable"), [
   { title: "change", width: "84px", number: true, fill(cell, r) { if (r.name === undefined) return; cell.textContent = ratioOf(r); if (r.head_value > r.base_value) cell.classList.add("up"); } },
   { title: "function", width: "minmax(180px, 4fr)", style: "name", fill: shown(r => r.name) },
   { title: "module", dropOrder: 2, width: "minmax(90px, 1fr)", style: "module", fill: shown(r => r.module) },
-  { title: "before", width: "110px", number: true, about: "per client, in the other build", fill: shown(r => amount(r.base_value)) },
+  { title: "before", dropOrder: 3, width: "110px", number: true, about: "per client, in the other build", fill: shown(r => amount(r.base_value)) },
   { title: "now", width: "110px", number: true, about: "per client", fill: shown(r => amount(r.head_value)) },
-  { title: "largest client", dropOrder: 1, width: "170px", about: "the client with the largest part of it", fill: shown(r => r.top_client ? `${r.top_client.slice(0, 8)}: ${percent(r.top_share, 1)}` : "") },
+  { title: "largest client", dropOrder: 1, width: "140px", number: true, about: "the client with the largest part of it", fill: shown(r => r.top_client ? `${r.top_client.slice(0, 8)}: ${percent(r.top_share, 1)}` : "") },
 ], () => {}, r => { if (r.function !== null && r.name !== undefined) go({ view: "function", function: r.function }); });
 const diffPages = new Pages(diffTable, () => "link");
 async function showDiff() {
   fill($("kind"), KINDS, chosen("kind", KINDS));
   if (document.activeElement !== $("diffsearch")) $("diffsearch").value = at.get("q") || "";
   if (!at.get("base")) {
-    diffTable.set(0, () => ({}));
-    $("difffound").textContent = "choose the build to compare with";
+    diffTable.set(0, () => ({}), () => "", "Choose the build to compare with in the line above.");
+    $("difffound").textContent = "";
     return;
   }
   await diffPages.set(offset => ask("diff", { ...selection(), base: at.get("base"), metric: chosen("metric", METRICS), kind: at.get("kind"), q: at.get("q"), offset, limit: PAGE }), first => {
     $("difffound").textContent = `${first.new} new, ${first.gone} gone, ${first.hotter} hotter, ${first.cooler} cooler, ${first.same} unchanged; average per client, ${first.base_clients} and ${first.head_clients} clients`;
-  });
+  }, at.get("q") || at.get("kind") ? "No function matches." : "No function differs between these builds.");
 }
 onType($("diffsearch"), "q");
 $("kind").onchange = () => go({ kind: $("kind").value });
 
 const when = ns => ns === null ? "" : new Date(ns / 1e6).toISOString().slice(0, 16).replace("T", " ");
 const column = (title, width, get, rest = {}) => ({ title, width, fill: text(get), ...rest });
-const clientTable = new Table($("clienttable"), [
+const clientTable = new List($("clienttable"), [
   column("client", "minmax(120px, 2fr)", c => c.client, { style: "module" }),
   column("runs", "80px", c => group(c.runs), { number: true }),
-  column("increments lost", "120px", c => group(c.lost_increments), { number: true, dropOrder: 1 }),
-  column("ended by a signal", "130px", c => group(c.killed_runs), { number: true, dropOrder: 1 }),
-  column("first run (UTC)", "150px", c => when(c.first_ns), { dropOrder: 2 }),
-  column("last end (UTC)", "150px", c => when(c.last_ns)),
-  column("hooked", "90px", c => group(c.hooked), { number: true }),
-  column("not hooked", "100px", c => group(c.unhooked), { number: true, dropOrder: 3 }),
+  column("increments lost", "100px", c => group(c.lost_increments), { number: true, dropOrder: 1 }),
+  column("ended by a signal", "110px", c => group(c.killed_runs), { number: true, dropOrder: 1 }),
+  column("first run (UTC)", "130px", c => when(c.first_ns), { number: true, dropOrder: 2 }),
+  column("last end (UTC)", "130px", c => when(c.last_ns), { number: true, dropOrder: 5 }),
+  column("hooked", "80px", c => group(c.hooked), { number: true, dropOrder: 4 }),
+  column("not hooked", "80px", c => group(c.unhooked), { number: true, dropOrder: 3 }),
 ], () => {}, c => go({ client: c.client, view: "hot" }));
 async function showClients() {
   const list = (await ask("clients", { ...selection(), limit: 5000 })).clients;
-  clientTable.set(list.length, i => list[i], () => "link");
+  clientTable.set(list.length, i => list[i], () => "link", "No client has sent a record of this selection.");
 }
 // ---- Programs that run now.
 
 const LIVE_MS = 2000, LIVE_ROWS = 20;
 const ago = ns => plural(Math.max(0, Math.round((Date.now() - ns / 1e6) / 1000)), "second") + " ago";
-const liveTable = new Table($("livetable"), [
+const liveTable = new List($("livetable"), [
   column("client", "minmax(90px, 1fr)", l => l.client.slice(0, 8), { style: "module" }),
-  column("program", "minmax(90px, 1fr)", l => l.file),
+  column("program", "minmax(90px, 1fr)", l => l.file, { dropOrder: 6 }),
   column("version", "minmax(80px, 1fr)", l => l.version || l.build.replace(/^\d+-/, "").slice(0, 12)),
-  column("labels", "minmax(90px, 2fr)", l => l.labels, { dropOrder: 4 }),
+  column("labels", "minmax(90px, 2fr)", l => l.labels, { dropOrder: 2 }),
   column("started (UTC)", "150px", l => when(l.start_ns), { dropOrder: 2 }),
   column("last increment", "140px", l => ago(l.last_ns) + (l.overdue ? ", late" : "")),
   column("increments", "100px", l => group(l.increments), { number: true, dropOrder: 1 }),
-  column("lost", "60px", l => group(l.lost_increments), { number: true }),
-  column("hooked", "90px", l => group(l.hooked), { number: true }),
+  column("lost", "60px", l => group(l.lost_increments), { number: true, dropOrder: 5 }),
+  column("hooked", "90px", l => group(l.hooked), { number: true, dropOrder: 4 }),
   column("not hooked", "100px", l => group(l.unhooked), { number: true, dropOrder: 3 }),
 ], () => {}, l => go({ client: l.client, build: l.build, view: "hot" }));
-const liveHot = new Table($("livehot"), [
-  column("function", "minmax(180px, 4fr)", r => r.name, { style: "name" }),
+const liveHot = new List($("livehot"), [
+  column("function", "minmax(150px, 4fr)", r => r.name, { style: "name" }),
   column("module", "minmax(90px, 1fr)", r => r.module, { style: "module", dropOrder: 1 }),
   column("calls", "150px", r => r.calls === null ? "does not fit" : group(r.calls), { number: true }),
-  column("since the last look", "150px", r => r.grown === null ? "" : "+" + group(r.grown), { number: true }),
+  column("since the last update", "140px", r => r.grown === null ? "" : "+" + group(r.grown), { number: true }),
 ], () => {}, r => go({ view: "function", function: r.function }));
 let liveTimer = 0, liveBefore = new Map();
 async function showLive() {
@@ -347,25 +364,25 @@ async function showLive() {
   const rows = (await ask("hot", { ...selection(), sort: "calls", direction: "down", limit: LIVE_ROWS })).rows;
   for (const r of rows) r.grown = liveBefore.has(r.function) && r.calls !== null ? r.calls - liveBefore.get(r.function) : null;
   liveBefore = new Map(rows.map(r => [r.function, r.calls]));
-  $("livefacts").textContent = `${plural(runs.length, "program")} of ${plural(new Set(runs.map(l => l.client)).size, "client")} run now (hotfn run --push-every)`;
-  liveTable.set(runs.length, i => runs[i], () => "link");
-  liveHot.set(rows.length, i => rows[i], () => "link");
+  $("livefacts").textContent = `${plural(runs.length, "program")} of ${plural(new Set(runs.map(l => l.client)).size, "client")} run now`;
+  liveTable.set(runs.length, i => runs[i], () => "link", "A program that is started by hotfn run --push URL --push-every 10s is listed here while it runs.");
+  liveHot.set(rows.length, i => rows[i], () => "link", "No function was called in this selection.");
   liveTimer = setTimeout(() => { if (view() === "live" && !document.hidden) showView(); }, LIVE_MS);
 }
 document.addEventListener("visibilitychange", () => { if (view() === "live" && !document.hidden) showView(); });
-const labelTable = new Table($("labeltable"), [
+const labelTable = new List($("labeltable"), [
   column("label", "minmax(120px, 1fr)", l => l.key), column("value", "minmax(160px, 2fr)", l => l.value),
   column("clients", "100px", l => group(l.clients), { number: true }), column("runs", "100px", l => group(l.runs), { number: true }),
 ], () => {}, l => go({ label: l.key + "=" + l.value, view: "hot" }));
 async function showLabels() {
   const list = (await ask("labels", { ...selection(), limit: 5000 })).labels;
-  labelTable.set(list.length, i => list[i], () => "link");
+  labelTable.set(list.length, i => list[i], () => "link", "No record of this selection has a label: hotfn push --label KEY=VALUE gives it one.");
 }
-const buildTable = new Table($("buildtable"), [
-  column("version", "minmax(100px, 1fr)", b => b.version), column("image id", "minmax(160px, 2fr)", b => b.build, { style: "module" }),
-  column("file", "minmax(100px, 1fr)", b => b.file, { dropOrder: 1 }), column("functions", "100px", b => group(b.functions), { number: true }),
-  column("clients", "90px", b => group(b.clients), { number: true }), column("runs", "90px", b => group(b.runs), { number: true }),
-  column("last run (UTC)", "150px", b => when(b.last_ns)),
+const buildTable = new List($("buildtable"), [
+  column("version", "minmax(100px, 1fr)", b => b.version), column("image id", "minmax(150px, 2fr)", b => b.build, { style: "module" }),
+  column("file", "minmax(100px, 1fr)", b => b.file, { dropOrder: 1 }), column("functions", "90px", b => group(b.functions), { number: true, dropOrder: 2 }),
+  column("clients", "80px", b => group(b.clients), { number: true, dropOrder: 5 }), column("runs", "80px", b => group(b.runs), { number: true, dropOrder: 3 }),
+  column("last run (UTC)", "130px", b => when(b.last_ns), { number: true, dropOrder: 4 }),
   { title: "kit", width: "80px", about: "what a tester needs to count this build (hotfn kit)", fill(cell, b) {
     if (!b.kit) return;
     const button = make("button", "", "download");
@@ -386,6 +403,7 @@ function send(name, parameters, body, item, title) {
     const request = new XMLHttpRequest();
     request.open("POST", address(name, { app: $("uploadapp").value.trim() || at.get("app"), ...parameters }));
     for (const [key, value] of Object.entries(authorization())) request.setRequestHeader(key, value);
+    $("progress").hidden = false;
     request.upload.onprogress = e => { if (e.lengthComputable) $("progress").value = e.loaded / e.total; };
     request.onloadend = () => {
       let body = {};
@@ -439,31 +457,36 @@ for (const [id, title] of VIEWS) {
   tab.onclick = () => go({ view: id === "hot" ? "" : id });
   $("tabs").append(tab);
 }
-async function showView() {
+// note: what is reported if nothing is wrong.
+async function showView(note = "") {
   const id = showers[view()] ? view() : "hot";
   for (const name of Object.keys(showers)) $(name).hidden = name !== id;
   for (const [name] of VIEWS) $("tab-" + name).setAttribute("aria-selected", name === id || (id === "function" && name === "hot"));
   try {
     await showers[id]();
-    report("");
+    report(note);
   } catch (problem) {
     report(problem.message);
   }
   document.body.dataset.shown = id;
 }
 async function show() {
+  const main = document.querySelector("main");
+  let note = "";
   document.body.dataset.shown = "";
   try {
-    if (!await fillChoices() && view() !== "upload") {
-      report("No record has arrived yet: send one with hotfn push, or upload it.");
+    if (!await fillChoices()) {
+      note = "No record has arrived yet: send one with hotfn push, or upload it.";
       at.set("view", "upload");
     }
+    main.hidden = false;
   } catch (problem) {
     report(problem.message);
+    main.hidden = true; // it would have nothing, or what was chosen before
     document.body.dataset.shown = "problem";
     return;
   }
-  await showView();
+  await showView(note);
 }
 const start = () => show();
 document.addEventListener("keydown", e => {
