@@ -40,6 +40,8 @@ typedef struct hfn_mirror {
     hfn_remote_range code[HFN_REMOTE_MODULE_CODE];
     uint8_t *shown[HFN_REMOTE_MODULE_CODE]; /* the code as the target has it now */
     uint32_t code_count;
+    bool is_needed;        /* without it, the attach fails */
+    bool is_dropped;       /* it was unloaded, or its code was changed, before it was patched */
     uint32_t live_module;  /* UINT32_MAX: only its fork is followed */
     uint32_t hooks_module; /* UINT32_MAX: no hooks */
     hotfn_plan *plan;
@@ -97,6 +99,8 @@ struct hfn_attachment {
 
 /* mirror.c */
 bool hfn_mirror_add(hfn_attachment *a, const hfn_remote_module *module, uint32_t *index);
+/* Add it unless it has a mirror already; the attach fails without it. */
+bool hfn_mirror_need(hfn_attachment *a, const hfn_remote_module *module);
 void hfn_mirrors_finish(hfn_attachment *a);
 /* The mirror that represents an address of the target; NULL if none does. */
 hfn_mirror *hfn_mirror_of(const hfn_attachment *a, uint64_t address);
@@ -118,13 +122,14 @@ uint64_t hfn_mirrors_bound_journal(const hfn_attachment *a);
 /* Describe what differs between the target and the mirrors. */
 bool hfn_mirrors_write_journal(hfn_attachment *a);
 
+/* copy_code.c */
 /* While the target runs: copy the stubs into it, which no thread executes yet; give it its own
  * copies of the pages that will change.  Both also serve while it stands. */
 bool hfn_mirror_write_stubs(hfn_attachment *a);
 void hfn_mirrors_touch_code(hfn_attachment *a);
-/* While it stands: is its code as it was copied?  Move threads out of the bytes that change; change
- * them. */
-bool hfn_mirrors_are_current(hfn_attachment *a);
+/* While it stands: drop the modules whose code is not as it was copied; false if one of them is
+ * needed.  Move threads out of the bytes that change; change them. */
+bool hfn_mirrors_drop_changed(hfn_attachment *a);
 bool hfn_mirrors_adjust_threads(hfn_attachment *a);
 bool hfn_mirrors_write_code(hfn_attachment *a);
 

@@ -210,10 +210,8 @@ static bool has_sites(const hfn_attachment *a, uint64_t begin, uint64_t end)
 static bool mirror_module(void *user, const hfn_remote_module *module)
 {
     hfn_attachment *a = user;
-    uint32_t index;
 
-    return !has_sites(a, module->base, module->end) || hfn_mirror_of(a, module->base) ||
-           hfn_mirror_add(a, module, &index);
+    return !has_sites(a, module->base, module->end) || hfn_mirror_need(a, module);
 }
 
 bool hfn_call_sites_add_mirrors(hfn_attachment *a)

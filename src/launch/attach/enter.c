@@ -46,6 +46,24 @@ static void refuse_module(hfn_attachment *a, uint32_t live_module, uint64_t base
     hfn_live_set_module(a->launch->live, live_module, HOTFN_MODULE_FAILED, base, why);
 }
 
+static bool is_unloaded(const hfn_attachment *a, const hfn_remote_module *module)
+{
+    hfn_os_gap gap;
+
+    return hfn_os_remote_find_gaps(&a->remote, module->base, module->end, &gap, 1) != 0;
+}
+
+/* The program may unload it at any time. */
+static void refuse_copy(hfn_attachment *a, const hfn_remote_module *module, uint32_t live_module)
+{
+    if (!is_unloaded(a, module)) {
+        refuse_module(a, live_module, module->base, "its code cannot be copied");
+        return;
+    }
+    hfn_live_set_module(a->launch->live, live_module, HOTFN_MODULE_UNLOADED, module->base,
+                        "was unloaded during the attach");
+}
+
 static void mirror_module(hfn_attachment *a, const hfn_remote_module *module, uint32_t live_module)
 {
     hotfn_error err = HOTFN_ERROR_INIT;
@@ -59,7 +77,7 @@ static void mirror_module(hfn_attachment *a, const hfn_remote_module *module, ui
     }
     if (!hfn_mirror_add(a, module, &index)) {
         hfn_os_unmap((uint64_t)(uintptr_t)plan, bytes);
-        refuse_module(a, live_module, module->base, "its code cannot be copied");
+        refuse_copy(a, module, live_module);
         return;
     }
     m = &a->mirrors[index];
@@ -389,6 +407,27 @@ static hotfn_status place_hooks(hfn_attachment *a, bool stop_first, hotfn_error 
     return status;
 }
 
+/* The last steps before the target's code is changed. */
+static hotfn_status prepare_stopped(hfn_attachment *a, hotfn_error *err)
+{
+    a->error = 0;
+    if (hfn_journal_locate(&a->journal, &a->remote) != HFN_JOURNAL_HELD) {
+        return report_failed_step(a, "hotfn's memory in it is not mapped any more", err);
+    }
+    if (!hfn_mirrors_drop_changed(a)) {
+        return report_failed_step(a, "its code is being changed by others", err);
+    }
+    if (!hfn_mirror_write_stubs(a)) {
+        return report_failed_step(a, "the counting code could not be written", err);
+    }
+    if (!hfn_mirrors_adjust_threads(a)) {
+        return report_failed_step(a, "a thread in code that changes could not be moved", err);
+    }
+    return hfn_core_assign_rows(a)
+               ? HOTFN_OK
+               : report_failed_step(a, "a thread could not be given a row of counts", err);
+}
+
 static hotfn_status patch_code(hfn_attachment *a, hotfn_error *err)
 {
     hotfn_status status;
@@ -402,10 +441,8 @@ static hotfn_status patch_code(hfn_attachment *a, hotfn_error *err)
     if (status == HOTFN_OK) {
         status = hfn_attachment_check_threads(a, err);
     }
-    if (status == HOTFN_OK && (hfn_journal_locate(&a->journal, &a->remote) != HFN_JOURNAL_HELD ||
-                               !hfn_mirrors_are_current(a) || !hfn_mirror_write_stubs(a) ||
-                               !hfn_mirrors_adjust_threads(a) || !hfn_core_assign_rows(a))) {
-        status = report_failed_step(a, "its code is being changed by others", err);
+    if (status == HOTFN_OK) {
+        status = prepare_stopped(a, err);
     }
     if (status == HOTFN_OK) {
         a->journal.header->frames = a->is_timed ? a->pages.core + hfn_core.frames_at : 0;
@@ -423,14 +460,31 @@ static hotfn_status patch_code(hfn_attachment *a, hotfn_error *err)
 static void mark_refused(void *user, uint32_t hooks_module, uint32_t function, uint32_t reason,
                          uint32_t offset)
 {
-    const hfn_attachment *a = user;
+    hfn_attachment *a = user;
 
     for (size_t i = 0; i < a->mirror_count; i++) {
-        if (a->mirrors[i].hooks_module == hooks_module) {
-            hfn_live_set_function(a->launch->live, a->mirrors[i].live_module, function,
-                                  HOTFN_STATE_REFUSED, reason, offset);
+        const hfn_mirror *m = &a->mirrors[i];
+        if (m->hooks_module == hooks_module && m->is_dropped) {
+            a->stats.refused--;
+            a->stats.hooked++; /* mark_dropped has subtracted all of the module's functions */
+        } else if (m->hooks_module == hooks_module) {
+            hfn_live_set_function(a->launch->live, m->live_module, function, HOTFN_STATE_REFUSED,
+                                  reason, offset);
         }
     }
+}
+
+static void mark_dropped(hfn_attachment *a, const hfn_mirror *m)
+{
+    hotfn_record_module known = HOTFN_RECORD_MODULE_INIT;
+    const uint32_t *slots = hfn_live_get_slots(a->launch->live, m->live_module);
+
+    hfn_live_get_module(a->launch->live, m->live_module, &known);
+    for (uint32_t i = 0; i < known.function_count; i++) {
+        a->stats.hooked -= slots[i] != HOTFN_NO_SLOT && !hfn_timed_is_replaced(m, i);
+    }
+    hfn_live_set_module(a->launch->live, m->live_module, known.flags | HOTFN_MODULE_UNLOADED,
+                        m->base, "was unloaded, or its code was changed, during the attach");
 }
 
 static void mark_hooked(hfn_live *live, const hfn_mirror *m)
@@ -453,8 +507,11 @@ static void mark_hooked(hfn_live *live, const hfn_mirror *m)
 static void account_hooks(hfn_attachment *a)
 {
     for (size_t i = 0; i < a->mirror_count; i++) {
-        if (a->mirrors[i].hooks_module != UINT32_MAX) {
-            mark_hooked(a->launch->live, &a->mirrors[i]);
+        const hfn_mirror *m = &a->mirrors[i];
+        if (m->hooks_module != UINT32_MAX && m->is_dropped) {
+            mark_dropped(a, m);
+        } else if (m->hooks_module != UINT32_MAX) {
+            mark_hooked(a->launch->live, m);
         }
     }
     hotfn_hooks_each_refused(a->hooks, mark_refused, a);

@@ -98,12 +98,10 @@ typedef struct module_search {
 static bool search_module(void *user, const hfn_remote_module *module)
 {
     module_search *s = user;
-    uint32_t index;
 
     if (has_site(s->attachment, module)) {
         s->is_found = true;
-        s->failed = !hfn_mirror_of(s->attachment, module->base) &&
-                    !hfn_mirror_add(s->attachment, module, &index);
+        s->failed = !hfn_mirror_need(s->attachment, module);
     }
     return !s->failed;
 }

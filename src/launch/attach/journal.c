@@ -113,6 +113,20 @@ bool hfn_journal_add_patch(hfn_journal *j, uint32_t kind, uint64_t address, cons
     return true;
 }
 
+void hfn_journal_withdraw(hfn_journal *j, uint64_t begin, uint64_t end)
+{
+    const uint32_t withdrawn = HFN_JOURNAL_WITHDRAWN;
+    hfn_journal_entry entry;
+    uint64_t next = 0, at = sizeof *j->header;
+
+    for (; hfn_journal_next(j, &next, &entry, NULL); at = next) {
+        if (hfn_journal_is_patch(&entry) && entry.address >= begin && entry.address < end) {
+            memcpy((uint8_t *)j->header + at + offsetof(hfn_journal_entry, kind), &withdrawn,
+                   sizeof withdrawn);
+        }
+    }
+}
+
 /* ---- Reading the journal of another launcher. */
 
 static hotfn_status refuse_version(const hfn_journal_header *header, uint32_t pid, hotfn_error *err)
@@ -222,7 +236,7 @@ bool hfn_journal_next(const hfn_journal *j, uint64_t *cursor, hfn_journal_entry 
         return false;
     }
     memcpy(out, base + at, sizeof *out);
-    more = hfn_journal_is_patch(out) ? pad_bytes(2ull * out->byte_count) : 0;
+    more = pad_bytes(2ull * out->byte_count);
     at += sizeof *out;
     if (more > used - at || (out->kind != HFN_JOURNAL_ISLAND && out->end < out->address)) {
         return false;

@@ -81,6 +81,7 @@ bool hfn_mirror_add(hfn_attachment *a, const hfn_remote_module *module, uint32_t
     *m = (hfn_mirror){ .base = module->base,
                        .end = module->end,
                        .code_count = module->code_count,
+                       .is_needed = module->is_main,
                        .live_module = UINT32_MAX,
                        .hooks_module = UINT32_MAX };
     memcpy(m->code, module->code, sizeof m->code);
@@ -94,6 +95,20 @@ bool hfn_mirror_add(hfn_attachment *a, const hfn_remote_module *module, uint32_t
     }
     *index = (uint32_t)a->mirror_count++;
     return true;
+}
+
+bool hfn_mirror_need(hfn_attachment *a, const hfn_remote_module *module)
+{
+    hfn_mirror *m = hfn_mirror_of(a, module->base);
+    uint32_t index;
+
+    if (!m && hfn_mirror_add(a, module, &index)) {
+        m = &a->mirrors[index];
+    }
+    if (m) {
+        m->is_needed = true;
+    }
+    return m != NULL;
 }
 
 void hfn_mirrors_finish(hfn_attachment *a)
@@ -481,113 +496,4 @@ uint64_t hfn_mirrors_bound_journal(const hfn_attachment *a)
         }
     }
     return bytes & ~(uint64_t)(PAGE_BYTES - 1);
-}
-
-/* ---- Copying to the target. */
-
-bool hfn_mirror_write_stubs(hfn_attachment *a)
-{
-    bool ok = true;
-
-    for (size_t i = 0; i < a->stub_count; i++) {
-        hfn_stub_pages *s = &a->stubs[i];
-        if (!s->is_written) {
-            s->is_written = hfn_os_remote_write(&a->remote, s->begin,
-                                                get_local_bytes(&a->mirrors[s->mirror], s->begin),
-                                                (uint32_t)(s->end - s->begin));
-        }
-        ok = ok && s->is_written;
-    }
-    return ok;
-}
-
-/* Writing an unchanged byte gives the process its own copy of the page.  That takes most of the
- * time of a change, so it is done before the threads are stopped. */
-void hfn_mirrors_touch_code(hfn_attachment *a)
-{
-    uint64_t cursor = 0, page = 0;
-    hfn_journal_entry entry;
-    const uint8_t *original;
-    uint8_t now;
-
-    while (hfn_journal_next(&a->journal, &cursor, &entry, &original)) {
-        if (hfn_journal_is_patch(&entry) && entry.address / PAGE_BYTES != page &&
-            hfn_os_remote_read(&a->remote, entry.address, &now, 1) && now == *original) {
-            hfn_os_remote_write(&a->remote, entry.address, &now, 1);
-            page = entry.address / PAGE_BYTES;
-        }
-    }
-}
-
-/* The original code of a run; NULL if the run does not lie in one code range of a mirror. */
-static const uint8_t *find_shown(const hfn_mirror *m, const hfn_journal_run *run)
-{
-    for (uint32_t c = 0; m && c < m->code_count; c++) {
-        if (run->begin >= m->code[c].begin && run->end <= m->code[c].end) {
-            return m->shown[c] + (run->begin - m->code[c].begin);
-        }
-    }
-    return NULL;
-}
-
-typedef bool (*run_fn)(hfn_attachment *a, const hfn_journal_run *run, const uint8_t *shown,
-                       const uint8_t *wanted);
-
-static bool each_run(hfn_attachment *a, run_fn visit)
-{
-    hfn_journal_run run;
-    uint64_t cursor = 0;
-
-    while (hfn_journal_next_run(&a->journal, &cursor, HFN_ATTACH_BUFFER_BYTES, &run)) {
-        const hfn_mirror *m = hfn_mirror_of(a, run.begin);
-        const uint8_t *shown = find_shown(m, &run);
-        if (!shown || !visit(a, &run, shown, get_local_bytes(m, run.begin))) {
-            return false;
-        }
-    }
-    return true;
-}
-
-static bool is_unchanged(hfn_attachment *a, const hfn_journal_run *run, const uint8_t *shown,
-                         const uint8_t *wanted)
-{
-    uint64_t bytes = run->end - run->begin;
-
-    (void)wanted;
-    return hfn_os_remote_read(&a->remote, run->begin, a->buffer, (uint32_t)bytes) &&
-           memcmp(a->buffer, shown, bytes) == 0;
-}
-
-static bool write_run(hfn_attachment *a, const hfn_journal_run *run, const uint8_t *shown,
-                      const uint8_t *wanted)
-{
-    (void)shown;
-    return hfn_os_remote_write(&a->remote, run->begin, wanted, (uint32_t)(run->end - run->begin));
-}
-
-bool hfn_mirrors_are_current(hfn_attachment *a)
-{
-    return each_run(a, is_unchanged);
-}
-
-bool hfn_mirrors_write_code(hfn_attachment *a)
-{
-    return each_run(a, write_run);
-}
-
-static uint64_t move_pc(void *user, uint64_t pc)
-{
-    const hfn_attachment *a = user;
-    uint64_t moved = hfn_call_sites_move_pc(a, pc);
-    const hfn_mirror *m = moved == pc ? hfn_mirror_of(a, pc) : NULL;
-
-    if (moved != pc) {
-        return moved;
-    }
-    return m ? hfn_hooks_move_pc(a->hooks, pc + m->distance) - m->distance : pc;
-}
-
-bool hfn_mirrors_adjust_threads(hfn_attachment *a)
-{
-    return hfn_call_sites_move_restarts(a) && hfn_os_remote_adjust(&a->remote, move_pc, a);
 }

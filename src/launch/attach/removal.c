@@ -28,14 +28,18 @@
 #include <string.h>
 
 enum {
-    STOP_NS = 100000000,
-    TRIES = 50,
+    FIRST_STOP_NS = 100000000, /* doubled when it was too short, up to MAX_STOP_NS */
+    MAX_STOP_NS = 1600000000,
+    MIN_PAUSE_NS = 1000000, /* doubled from try to try: a thread may wait long for a processor */
+    MAX_PAUSE_NS = 100000000,
     PAUSE_NS = 2000000,
     DRAIN_NS = 1000000000,
+    MAX_EMPTY_NS = 2000000000, /* the time of all tries */
     REMOTE_TRIES = 4,
     MAX_ROWS = 1 << 20,
     PAGE_BYTES = 4096
 };
+#define MAX_RESTORE_NS UINT64_C(10000000000)
 
 static uint64_t page_up(uint64_t bytes)
 {
@@ -302,7 +306,7 @@ static bool unmap_range(const hfn_removal *r, uint64_t address, uint64_t end)
 /* From now on the range may belong to others. */
 static void forget_range(const hfn_removal *r, hfn_journal_entry *mark)
 {
-    const uint32_t kind = HFN_JOURNAL_UNMAPPED;
+    const uint32_t kind = HFN_JOURNAL_WITHDRAWN;
 
     mark->kind = kind;
     for (int i = 0; i < REMOTE_TRIES; i++) {
@@ -434,12 +438,12 @@ static void work_on_stopped(hfn_removal *r)
     }
 }
 
-static void try_once(hfn_removal *r)
+static void try_once(hfn_removal *r, uint64_t stop_ns)
 {
     hfn_os_error error = hfn_os_remote_open(r->remote);
 
     if (error == 0) {
-        error = hfn_os_remote_stop(r->remote, STOP_NS);
+        error = hfn_os_remote_stop(r->remote, stop_ns);
         if (error == 0) {
             work_on_stopped(r);
         }
@@ -473,19 +477,22 @@ static bool collect_marks(hfn_removal *r)
 
 static void try_until_empty(hfn_removal *r)
 {
-    uint64_t end_ns = hfn_os_monotonic_ns() + DRAIN_NS;
+    uint64_t begin_ns = hfn_os_monotonic_ns(), pause_ns = MIN_PAUSE_NS, stop_ns = FIRST_STOP_NS;
 
-    for (int i = 0; i < TRIES && !r->is_empty && !r->is_left && !r->is_gone; i++) {
-        if (i > 0 && hfn_os_remote_wait_end(r->remote->pid, PAUSE_NS)) {
-            r->is_gone = true;
+    do {
+        r->error = 0;
+        try_once(r, stop_ns);
+        if (r->is_empty || r->is_left || r->is_gone) {
             return;
         }
+        r->is_gone = hfn_os_remote_wait_end(r->remote->pid, pause_ns);
         if (r->is_restored) {
-            wait_for_frames(r, end_ns);
+            wait_for_frames(r, begin_ns + DRAIN_NS);
         }
-        r->error = 0;
-        try_once(r);
-    }
+        stop_ns = hfn_os_is_timeout(r->error) && stop_ns < MAX_STOP_NS ? 2 * stop_ns : stop_ns;
+        pause_ns = pause_ns < MAX_PAUSE_NS ? 2 * pause_ns : MAX_PAUSE_NS;
+    } while (!r->is_gone &&
+             hfn_os_monotonic_ns() - begin_ns < (r->is_restored ? MAX_EMPTY_NS : MAX_RESTORE_NS));
 }
 
 void hfn_removal_run(hfn_removal *r)

@@ -34,7 +34,8 @@ typedef struct hfn_removal {
 
 enum { HFN_REMOVAL_BUFFER_BYTES = 1 << 20 };
 
-/* Try until the target is restored and empty, at most about two seconds. */
+/* Try until the target is restored and empty: about two seconds, or ten if its threads cannot be
+ * stopped. */
 void hfn_removal_run(hfn_removal *removal);
 /* Log what stays, if is_left. */
 void hfn_removal_report_left(const hfn_removal *removal, const hotfn_env *env);

@@ -90,6 +90,7 @@ static void note_function(hfn_mirror *m, uint32_t kind, uint64_t rva)
 {
     m->replaced[kind] = (hfn_replacement){ .address = rva ? m->base + rva : 0,
                                            .function = find_function(m->plan, rva) };
+    m->is_needed |= rva != 0;
 }
 
 void hfn_timed_find_functions(const hfn_attachment *a, hfn_mirror *m, const char *path)
