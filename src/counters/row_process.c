@@ -38,7 +38,8 @@ bool hfn_rows_wipe_on_fork(uint8_t *memory, uint64_t byte_count)
 
 /* ---- The identity of this process. */
 
-/* A number that no other process of this pid has had. */
+/* A hash of the pid and the time, never 0: earlier and later processes with this pid have other
+ * numbers. */
 static uint32_t make_process_number(uint32_t pid)
 {
     uint64_t mixed = hfn_os_hot_monotonic_ns() + ((uint64_t)pid << 40);

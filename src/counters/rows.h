@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The process's set of rows: counters over memory of the caller, sums, and the system calls that
+/* The process's set of rows: counters in memory of the caller, sums, and the system calls that
  * the set needs (row_process.c).  The system calls are raw, so that fork handlers may make them. */
 #ifndef HFN_COUNTERS_ROWS_H
 #define HFN_COUNTERS_ROWS_H

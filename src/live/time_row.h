@@ -3,7 +3,7 @@
  * A thread's times, which follow its counts in the same row (live/time_memory.h has what readers
  * see of them):
  *
- *   hfn_time_state    over a hfn_time_thread
+ *   hfn_time_state    in the place of a hfn_time_thread
  *   hfn_time_cell     for each slot
  *   the log           the open-call stack, outermost call first.  An unused entry precedes it, so
  *                     that there is an entry before that of each call
@@ -30,11 +30,11 @@
 /* What a stub keeps of a call on the program's own stack.  A call can be ended with this alone,
  * whatever became of the log: on another thread, after other stacks ran, in any order. */
 typedef struct hfn_time_frame {
-    hfn_stack_word start; /* sampled: tick; counter: the thread's own time   */
-    uint32_t caller;      /* the caller's place: tree node + 1               */
-    uint32_t depth;       /* index in the log                                */
-    hfn_stack_word how;   /* HFN_CALL_*                                      */
-    hfn_stack_word room;  /* sampled: the number of calls that it represents */
+    hfn_stack_word start;     /* sampled: tick; counter: the thread's own time   */
+    uint32_t caller;          /* the caller's place: tree node + 1               */
+    uint32_t depth;           /* index in the log                                */
+    hfn_stack_word call_word; /* HFN_CALL_*                                      */
+    hfn_stack_word room;      /* sampled: the number of calls that it represents */
     uintptr_t slot; /* from the stub, with a flag in the upper half (arch/x86/emit_tail_exit.c) */
 } hfn_time_frame;
 /* The caller's return address follows the frame.  Only in a sampling stub on x86-64 there is a gap
@@ -55,7 +55,7 @@ typedef struct hfn_open_call {
     uint64_t frame; /* address of its hfn_time_frame, compared and never followed */
     uint64_t start;
     uint64_t interval; /* sampled: the number of calls that it represents */
-    uint64_t how;
+    uint64_t call_word;
 } hfn_open_call;
 
 /* The current block of calls of a sampled function (counters/timing/sample_mode.c). */
@@ -66,7 +66,7 @@ typedef struct hfn_time_gap {
 
 #define HFN_SAMPLE_BEGIN 16u /* the interval until a budget has chosen one */
 
-/* Words of one thread, over a hfn_time_thread. */
+/* The engine's view of a thread's hfn_time_thread. */
 typedef struct hfn_time_state {
     uint64_t hook_ticks; /* the cost of hooks; readers replace it by busy_ticks      */
     uint64_t events;
@@ -77,7 +77,7 @@ typedef struct hfn_time_state {
     uint32_t node;                  /* the current place: tree node + 1              */
     uint32_t started;               /* number of calls of the log that have a start  */
     uint64_t timed;                 /* sampled: timed calls that ended               */
-    uint64_t floor;                 /* sampled: a forked child's calls begin here    */
+    uint64_t epoch;                 /* sampled: a forked child's calls begin here    */
     uint32_t chunk_next, chunk_end; /* free tree nodes, as indices                   */
     uint32_t thread;                /* index of its cell + 1; 0: of the discard row  */
     uint32_t single_nodes;          /* 1: tree nodes are taken one by one (around_fork.c)     */
@@ -100,7 +100,7 @@ _Static_assert(sizeof(hfn_time_cell) == 64 && sizeof(hfn_time_frame) == HFN_TIME
                    sizeof(hfn_time_gap) == 8,
                "stubs and readers rely on these sizes");
 
-/* Offsets from the state. */
+/* Offsets from the state in a row for `slots` slots. */
 static inline uint64_t hfn_time_log_at(uint64_t slots)
 {
     return sizeof(hfn_time_state) + slots * sizeof(hfn_time_cell) + sizeof(hfn_open_call);

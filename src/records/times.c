@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Times in memory: made, filled, ordered.  No number of the target is trusted: an index that does
- * not exist is dropped, and dropped nodes are counted. */
+/* Creates, fills and sorts the times of a record in memory.  No number from the target is trusted:
+ * elements with an invalid index are dropped, and dropped nodes are counted. */
 #include "records/times.h"
 
 #include "base/sort.h"
@@ -290,7 +290,7 @@ static bool order_tree(hfn_times *t, uint32_t slots, uint32_t threads)
     return done;
 }
 
-/* ---- The rest. */
+/* ---- Slow calls, entries and events. */
 
 static bool is_earlier(const void *a, const void *b)
 {
@@ -320,8 +320,8 @@ static bool is_slow(const hfn_times *t, const hfn_unreturned *item)
            item->ticks >= t->header.slow_ticks;
 }
 
-/* A program that hangs is killed in the calls that were too slow.  They follow those of the ring.
- */
+/* A program that hangs is killed inside its slow calls, so these never end.  They are added after
+ * the slow calls of the ring. */
 static bool add_slow_open_calls(hfn_times *t)
 {
     uint32_t count = t->slow_count;
@@ -479,7 +479,7 @@ static void subtract_header(hfn_time_header *h, const hfn_time_header *from)
 }
 
 /* Keep the latest events of each thread, as many as are new. */
-static void drop_events(hfn_times *t, const hfn_times *from)
+static void keep_new_events(hfn_times *t, const hfn_times *from)
 {
     uint64_t begin = 0, kept = 0;
 
@@ -547,6 +547,6 @@ bool hfn_times_subtract(hfn_times *t, const hfn_times *from)
     hfn_times_subtract_open(t, from);
     subtract_header(&t->header, &from->header);
     drop_slow_calls(t, from);
-    drop_events(t, from);
+    keep_new_events(t, from);
     return true;
 }

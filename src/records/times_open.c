@@ -141,7 +141,7 @@ static uint64_t find_start(const hfn_times *t, uint32_t thread, const hfn_open_c
 {
     const hfn_time_state *s = get_state(t, thread);
 
-    return is_sampled(t) ? get_later(call->start, s->floor)
+    return is_sampled(t) ? get_later(call->start, s->epoch)
            : has_start   ? call->start + s->hook_ticks
                          : s->last_tick;
 }
@@ -156,8 +156,8 @@ bool hfn_times_add_open(hfn_times *t, uint32_t thread, const hfn_open_call *call
                                 .start = start,
                                 .weight = calls[i].interval,
                                 .thread = thread,
-                                .slot = (uint32_t)calls[i].how & HFN_CALL_SLOT,
-                                .node = (uint32_t)(calls[i].how >> HFN_CALL_NODE_SHIFT),
+                                .slot = (uint32_t)calls[i].call_word & HFN_CALL_SLOT,
+                                .node = (uint32_t)(calls[i].call_word >> HFN_CALL_NODE_SHIFT),
                                 .kind = is_sampled(t) ? HFN_UNRETURNED_SAMPLED
                                                       : HFN_UNRETURNED_COUNTED };
 

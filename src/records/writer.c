@@ -21,7 +21,7 @@ typedef struct writer {
                                    write */
 } writer;
 
-static hotfn_status write_failed(const writer *w, hotfn_error *err)
+static hotfn_status report_write_failure(const writer *w, hotfn_error *err)
 {
     return hfn_report_error(
         err, HOTFN_E_IO, w->path, w->at,
@@ -195,12 +195,12 @@ static hotfn_status replace_file(writer *w, const hfn_parts *parts, char *tempor
                                 hfn_os_get_error_text(error));
     }
     if (!write_file(w, parts, sync)) {
-        status = write_failed(w, err);
+        status = report_write_failure(w, err);
     }
     error = hfn_os_close_file(w->file);
     if (error != 0 && status == HOTFN_OK) {
         w->error = error;
-        status = write_failed(w, err);
+        status = report_write_failure(w, err);
     }
     if (status == HOTFN_OK) {
         error = hfn_os_replace_file(temporary, w->path);

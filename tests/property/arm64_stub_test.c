@@ -126,7 +126,8 @@ static void check(bool holds, const char *what, uint32_t flags, uint64_t slot)
         return;
     }
     failures++;
-    printf("# not so: %s (flags %x, slot %llx)\n", what, (unsigned)flags, (unsigned long long)slot);
+    printf("# does not hold: %s (flags %x, slot %llx)\n", what, (unsigned)flags,
+           (unsigned long long)slot);
 }
 
 static void put_word(uint8_t *at, uint32_t word)

@@ -94,7 +94,7 @@ static void enter(hfn_time_frame *frame)
 {
     entered = frame;
     enters++;
-    frame->start = frame->how = frame->room = UINT64_MAX;
+    frame->start = frame->call_word = frame->room = UINT64_MAX;
     frame->caller = frame->depth = UINT32_MAX;
     clobber_general_registers();
 }

@@ -4,7 +4,7 @@
 
 pe_patches.py HOTFN DECODE_DUMP [FILE...]: images made by clang and lld (x64, x86), and those of
 $HOTFN_SAMPLES if it is set.  In each function the decoder's instructions begin where llvm-objdump's do, and
-no branch that it shows targets a byte of a plain jump, except the first one.
+no branch that llvm-objdump shows leads into the bytes that a plain jump patches, except to the first one.
 """
 import json
 import pathlib

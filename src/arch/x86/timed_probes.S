@@ -55,7 +55,7 @@
 
 /* Find the callee's place, count the call there, and fill the stub's frame; to otherwise if there
  * is a special case.  Then edx is the depth with the new call, rsi its entry of the log, r8 its
- * `how`, r9d its place, and rdi the frame.  Changes rax. */
+ * call word, r9d its place, and rdi the frame.  Changes rax. */
 .macro  count_at_place otherwise
     movl    DEPTH(%rcx), %edx
     cmpl    $LOG_CAPACITY, %edx
@@ -93,7 +93,7 @@
     orq     %rdi, %r8
     movl    %eax, FRAME + CALLER(%rsp)
     movl    %edx, FRAME + PLACE(%rsp)
-    movq    %r8, FRAME + HOW(%rsp)
+    movq    %r8, FRAME + CALL_WORD(%rsp)
     incl    %edx
     leaq    FRAME(%rsp), %rdi
 .endm
@@ -115,7 +115,7 @@
     count_at_place 5f
     movl    %edx, DEPTH(%rcx)           /* until then a handler's calls may use the place */
     movq    %rdi, LOG_FRAME(%rsi)
-    movq    %r8, LOG_HOW(%rsi)
+    movq    %r8, LOG_CALL_WORD(%rsi)
     movl    %r9d, CURRENT_NODE(%rcx)
     count_frame inc
 3:  .cfi_remember_state
@@ -256,12 +256,12 @@
     movl    FRAME + CALLER(%rsp), %edi
     charge_place ENGINE_ENTER_COST, 6f
 4:  movq    LAST_TICK(%rcx), %rax
-    movq    FRAME + HOW(%rsp), %r8
+    movq    FRAME + CALL_WORD(%rsp), %r8
     subq    HOOK_TICKS(%rcx), %rax
     leaq    FRAME(%rsp), %rdi
     movq    %rax, FRAME + START(%rsp)
     movq    %rax, LOG_START(%rsi)
-    movq    %r8, LOG_HOW(%rsi)
+    movq    %r8, LOG_CALL_WORD(%rsi)
     movq    %rdi, LOG_FRAME(%rsi)
     movl    %r9d, CURRENT_NODE(%rcx)
 3:  .cfi_remember_state
@@ -320,7 +320,7 @@
     jne     5f
     movl    %edx, %r9d
     read_counter
-    movl    FRAME + HOW + 4(%rsp), %edi /* the call's place */
+    movl    FRAME + CALL_WORD + 4(%rsp), %edi /* the call's place */
     charge_place ENGINE_EXIT_COST, 6f
 4:  movl    FRAME + CALLER(%rsp), %edi
     movq    $0, LOG_FRAME(%rsi)
@@ -328,7 +328,7 @@
     movl    %r9d, STARTED(%rcx)
     movl    %edi, CURRENT_NODE(%rcx)
     movq    LAST_TICK(%rcx), %rax
-    movl    FRAME + HOW(%rsp), %edi
+    movl    FRAME + CALL_WORD(%rsp), %edi
     subq    HOOK_TICKS(%rcx), %rax
     andl    $CALL_SLOT, %edi
     subq    FRAME + START(%rsp), %rax

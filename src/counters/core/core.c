@@ -7,8 +7,7 @@
 #include "counters/timing/engine.h"
 
 int64_t hfn_core_word_at;
-/* The gs base that leads to row 0; 0: hfn_core_word_at is used.  Each further row is 8 bytes
- * further. */
+/* The gs base that leads to row 0; 8 * n must be added for row n.  0: hfn_core_word_at is used. */
 uint64_t hfn_core_gs_rows;
 uint64_t hfn_core_frames;
 

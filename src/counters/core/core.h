@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The image of the core (core.c) that a launcher maps into a process: its bytes, and the offsets
- * that the launcher needs.  Generated from the linked core by embed_core.py. */
+ * of the symbols that the launcher needs.  Generated from the linked core by embed_core.py. */
 #ifndef HFN_COUNTERS_CORE_H
 #define HFN_COUNTERS_CORE_H
 
@@ -8,7 +8,7 @@
 
 typedef struct hfn_core_image {
     const uint8_t *bytes;
-    uint32_t byte_count;      /* all of it; the rest of the last page is 0         */
+    uint32_t byte_count;      /* whole pages; the rest of the last one is 0        */
     uint32_t data_at;         /* pages before it are executable, the others writable */
     uint32_t unwind_at;       /* .eh_frame_hdr                                      */
     uint32_t slow_path_at;    /* hfn_thread_row_entry                              */

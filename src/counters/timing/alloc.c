@@ -52,7 +52,7 @@ static HFN_NOINLINE HFN_KEEPS_REGISTERS const hfn_allocator *find_allocator(uint
     return NULL;
 }
 
-static HFN_KEEPS_REGISTERS uint64_t usable_bytes(const hfn_allocator *a, uintptr_t block)
+static HFN_KEEPS_REGISTERS uint64_t get_usable_bytes(const hfn_allocator *a, uintptr_t block)
 {
     uint8_t *row = hfn_thread_row;
     uint64_t bytes;
@@ -65,9 +65,9 @@ static HFN_KEEPS_REGISTERS uint64_t usable_bytes(const hfn_allocator *a, uintptr
 
 /* ---- The amounts of a place. */
 
-static hotfn_alloc_cell *cell_for(const hfn_time_frame *f)
+static hotfn_alloc_cell *get_cell_for(const hfn_time_frame *f)
 {
-    uint32_t node = hfn_call_node(f->how), caller = f->caller;
+    uint32_t node = hfn_call_node(f->call_word), caller = f->caller;
 
     if (caller != 0 && hfn_place_of_caller(caller) != caller) { /* not a root */
         node = caller;
@@ -77,18 +77,18 @@ static hotfn_alloc_cell *cell_for(const hfn_time_frame *f)
 
 static void record_allocated(const hfn_time_frame *f, const hfn_allocator *a, uintptr_t block)
 {
-    hotfn_alloc_cell *cell = block ? cell_for(f) : NULL;
+    hotfn_alloc_cell *cell = block ? get_cell_for(f) : NULL;
 
     if (!cell) {
         return;
     }
-    cell->allocated_bytes += usable_bytes(a, block);
+    cell->allocated_bytes += get_usable_bytes(a, block);
     cell->allocated_blocks++;
 }
 
 static void record_freed(const hfn_time_frame *f, uint64_t bytes)
 {
-    hotfn_alloc_cell *cell = cell_for(f);
+    hotfn_alloc_cell *cell = get_cell_for(f);
 
     if (!cell) {
         return;
@@ -121,10 +121,11 @@ static HFN_NOINLINE HFN_KEEPS_REGISTERS void begin_call(hfn_time_frame *f, const
     t->alloc_depth = f->depth;
     f->room = block;
     if (a->kind == HFN_ALLOC_FREES && block) {
-        record_freed(f, usable_bytes(a, block));
+        record_freed(f, get_usable_bytes(a, block));
     }
     if (a->kind == HFN_ALLOC_MOVES && block) {
-        f->room = (usable_bytes(a, block) & OLD_BYTES) | HAD_BLOCK | (wanted == 0 ? IS_FREE : 0);
+        f->room =
+            (get_usable_bytes(a, block) & OLD_BYTES) | HAD_BLOCK | (wanted == 0 ? IS_FREE : 0);
     }
 }
 
@@ -152,8 +153,9 @@ static bool may_be_allocator(const hfn_time_frame *f)
 {
     uint32_t slot = (uint32_t)f->slot;
 
-    return slot >= lowest && slot <= highest && hfn_thread_row && !(f->how & HFN_CALL_UNTIMED) &&
-           (uint64_t)f->slot >> 32 == 0; /* only the function that it jumps to knows the block */
+    return slot >= lowest && slot <= highest && hfn_thread_row &&
+           !(f->call_word & HFN_CALL_UNTIMED) &&
+           (uint64_t)f->slot >> 32 == 0; /* after a tail exit the result is not known yet */
 }
 
 HFN_KEEPS_REGISTERS void hfn_alloc_enter(hfn_time_frame *f, uintptr_t first, uintptr_t second)

@@ -60,7 +60,7 @@ HFN_KEEPS_REGISTERS void hfn_counter_enter(hfn_time_frame *f)
     hfn_open_call *call;
 
     if (HFN_UNLIKELY(!t)) {
-        f->how = HFN_CALL_UNTIMED;
+        f->call_word = HFN_CALL_UNTIMED;
         return;
     }
     depth = hfn_open_calls_prepare(t, (uint64_t)(uintptr_t)f);
@@ -72,7 +72,7 @@ HFN_KEEPS_REGISTERS void hfn_counter_enter(hfn_time_frame *f)
     f->start = charge_place(t, t->node, hfn_time.enter_cost);
     if (call) {
         call->start = f->start;
-        call->how = f->how;
+        call->call_word = f->call_word;
         call->frame = (uint64_t)(uintptr_t)f;
         t->started = depth + 1;
     }
@@ -82,8 +82,8 @@ HFN_KEEPS_REGISTERS void hfn_counter_enter(hfn_time_frame *f)
 
 HFN_KEEPS_REGISTERS void hfn_counter_exit(hfn_time_frame *f)
 {
-    hfn_time_state *t = hfn_state_for_exit(hfn_thread_row, f->how);
-    uint32_t node = hfn_call_node(f->how);
+    hfn_time_state *t = hfn_state_for_exit(hfn_thread_row, f->call_word);
+    uint32_t node = hfn_call_node(f->call_word);
 
     if (HFN_UNLIKELY(!t)) {
         return;
@@ -100,7 +100,8 @@ HFN_KEEPS_REGISTERS void hfn_counter_exit(hfn_time_frame *f)
         t->node = hfn_place_in_tree(HFN_PASS(t), f->caller);
     }
     if (HFN_LIKELY(hfn_place_at(node)->thread == t->thread - 1)) {
-        hfn_place_add_length(HFN_PASS(t), HFN_PASS(f->how), HFN_PASS(hfn_own_time(t) - f->start));
+        hfn_place_add_length(HFN_PASS(t), HFN_PASS(f->call_word),
+                             HFN_PASS(hfn_own_time(t) - f->start));
     }
-    hfn_time_put_event(t, hfn_call_slot(f->how), 2);
+    hfn_time_put_event(t, hfn_call_slot(f->call_word), 2);
 }

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What all threads share of the timing engine, and where a thread's state lies in its row.
+ * The part of the timing engine that all threads share, and the place of a thread's state in its
+ * row.
  *
- * Three modes end up in one file each.  Two of them keep time in the call tree (places.h): by a
+ * Each of the three modes has a file.  Two of them keep time in the call tree (places.h): by a
  * tick clock (tick_mode.c), or by the processor's counter (counter_mode.c).  The third one times a
  * sample of each function's calls (sample_mode.c).  All three use the same open-call stack
  * (open_calls.h).
@@ -28,16 +29,16 @@ typedef struct hfn_time_engine {
     uint32_t clock;
     uint32_t flags;       /* HOTFN_TIMING_*                                        */
     const uint64_t *tick; /* the tick clock; NULL: `clock` is read                 */
-    uint32_t session;     /* HFN_CALL_SESSION bits of hfn_time_frame.how           */
-    uint32_t hints_at;    /* from the state on                                     */
+    uint32_t session;     /* HFN_CALL_SESSION bits of hfn_time_frame.call_word     */
+    uint32_t hints_at;    /* offset from the state                                 */
     hfn_time_node *nodes;
     hfn_time_header *header;    /* NULL: nothing is timed                          */
-    uint32_t skips_at, gaps_at; /* from the state on                               */
+    uint32_t skips_at, gaps_at; /* offsets from the state                          */
     uint32_t sample_interval;   /* sampled: one call of so many is timed           */
-    uint32_t enter_cost;        /* counter: ticks of a hook before and behind what it */
-    uint32_t exit_cost;         /* reads, which are not the program's                 */
-    uint32_t is_off;            /* calls that begin or end are not timed           */
-    uint64_t slow_ticks;        /* UINT64_MAX: no slow calls are kept              */
+    uint32_t enter_cost; /* counter: ticks that a hook adds to the caller's own time, subtracted */
+    uint32_t exit_cost;  /* counter: ticks that it adds to the function's own time, subtracted   */
+    uint32_t is_off;     /* calls that begin or end are not timed           */
+    uint64_t slow_ticks; /* UINT64_MAX: no slow calls are kept              */
     uint64_t *histograms;
     hfn_slow_call *slow;
     hfn_time_event *events;
@@ -57,16 +58,17 @@ typedef struct hfn_time_engine {
 
 extern hfn_time_engine hfn_time;
 
-/* In assembly, one file a CPU: calls as a stub does, with its frame, the two probes around a body
- * that only returns, `calls` times; enter NULL: all but the two probes. */
+/* In assembly, one file for each CPU.  Makes a stub's frame and calls both probes around a body
+ * that only returns, `calls` times, to measure the cost; enter NULL: the same without probes. */
 HFN_SYSTEM_V void hfn_time_probe(uint64_t slot, void (*enter)(void), void (*exit)(void),
                                  uint64_t calls);
 
 /* The thread begins to use the row; thread: index of its cell + 1. */
 void hfn_time_begin_row(uint8_t *row, uint32_t thread);
-/* The row `to` goes on where `from` is: clock, place and open calls. */
+/* Copy the clock, the place and the open calls of row `from` to row `to`. */
 void hfn_time_move(uint8_t *to, const uint8_t *from);
-/* The row belongs to a forked child: sampled calls that began before are timed from now on only. */
+/* The row belongs to a forked child: sampled calls that began before the fork are timed only from
+ * now on. */
 void hfn_time_begin_child(uint8_t *row);
 /* Add from's cells to those of `to`, for the first `slots` slots. */
 void hfn_time_add_row(uint8_t *to, const uint8_t *from, uint32_t slots);
@@ -127,14 +129,14 @@ static HFN_ALWAYS_INLINE void hfn_count_frames(uint8_t *row, int64_t change)
 }
 #endif
 
-static inline uint32_t hfn_call_slot(uint64_t how)
+static inline uint32_t hfn_call_slot(uint64_t call_word)
 {
-    return (uint32_t)how & HFN_CALL_SLOT;
+    return (uint32_t)call_word & HFN_CALL_SLOT;
 }
 
-static inline uint32_t hfn_call_node(uint64_t how)
+static inline uint32_t hfn_call_node(uint64_t call_word)
 {
-    return (uint32_t)(how >> HFN_CALL_NODE_SHIFT);
+    return (uint32_t)(call_word >> HFN_CALL_NODE_SHIFT);
 }
 
 /* The calling thread's state if a call may begin in it. */
@@ -148,10 +150,11 @@ static HFN_ALWAYS_INLINE hfn_time_state *hfn_state_for_entry(uint8_t *row)
 }
 
 /* The same for the end of a call; NULL also if it was not timed, or not by this session. */
-static HFN_ALWAYS_INLINE hfn_time_state *hfn_state_for_exit(uint8_t *row, uint64_t how)
+static HFN_ALWAYS_INLINE hfn_time_state *hfn_state_for_exit(uint8_t *row, uint64_t call_word)
 {
     if (HFN_UNLIKELY(!row || hfn_time.is_off ||
-                     ((uint32_t)how & (HFN_CALL_UNTIMED | HFN_CALL_SESSION)) != hfn_time.session)) {
+                     ((uint32_t)call_word & (HFN_CALL_UNTIMED | HFN_CALL_SESSION)) !=
+                         hfn_time.session)) {
         return NULL;
     }
     return hfn_time_state_of(row);

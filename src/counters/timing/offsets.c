@@ -46,7 +46,7 @@ void list_offsets(void)
     CONSTANT(LOG_SHIFT, __builtin_ctz(sizeof(hfn_open_call)));
     OFFSET(LOG_FRAME, hfn_open_call, frame);
     OFFSET(LOG_START, hfn_open_call, start);
-    OFFSET(LOG_HOW, hfn_open_call, how);
+    OFFSET(LOG_CALL_WORD, hfn_open_call, call_word);
 
     CONSTANT(CELLS, sizeof(hfn_time_state));
     CONSTANT(CELL_SHIFT, __builtin_ctz(sizeof(hfn_time_cell)));
@@ -56,6 +56,6 @@ void list_offsets(void)
     OFFSET(START, hfn_time_frame, start);
     OFFSET(CALLER, hfn_time_frame, caller);
     OFFSET(PLACE, hfn_time_frame, depth);
-    OFFSET(HOW, hfn_time_frame, how);
+    OFFSET(CALL_WORD, hfn_time_frame, call_word);
     OFFSET(SLOT, hfn_time_frame, slot);
 }

@@ -34,7 +34,7 @@ HFN_KEEPS_REGISTERS void hfn_open_calls_remove_left(hfn_time_state *t, uint64_t 
     }
     if (depth < t->depth) {
         hfn_open_calls_cut(HFN_PASS(t), HFN_PASS(depth));
-        t->node = depth > 0 ? hfn_call_node(log[depth - 1].how) : t->root;
+        t->node = depth > 0 ? hfn_call_node(log[depth - 1].call_word) : t->root;
     }
 }
 
@@ -91,7 +91,7 @@ void hfn_time_begin_row(uint8_t *row, uint32_t thread)
     t->depth = t->started = 0;
     t->node = t->root;
     t->alloc_frame = 0;
-    t->floor = 0;
+    t->epoch = 0;
     t->last_tick = now;
     if (t->first_tick == 0) {
         t->first_tick = now;
@@ -105,7 +105,7 @@ void hfn_time_begin_child(uint8_t *row)
 {
     hfn_time_state *t = hfn_time_state_of(row);
 
-    t->floor = t->last_tick;
+    t->epoch = t->last_tick;
 }
 
 static void add_cell(hfn_time_cell *to, const hfn_time_cell *from)
@@ -165,7 +165,7 @@ static void remove_ended_calls(hfn_time_state *t)
         depth--;
     }
     if (depth < t->depth) {
-        t->node = hfn_place_of_caller(hfn_call_node(log[depth].how));
+        t->node = hfn_place_of_caller(hfn_call_node(log[depth].call_word));
         hfn_open_calls_cut(t, depth);
     }
 }

@@ -22,9 +22,9 @@ HFN_KEEPS_REGISTERS uint32_t hfn_place_in_tree(hfn_time_state *t, uint32_t node)
     return hfn_tree_child(HFN_PASS(t), HFN_PASS(root), HFN_PASS(hfn_place_at(node)->slot));
 }
 
-HFN_KEEPS_REGISTERS void hfn_place_add_length(hfn_time_state *t, uint64_t how, uint64_t ticks)
+HFN_KEEPS_REGISTERS void hfn_place_add_length(hfn_time_state *t, uint64_t call_word, uint64_t ticks)
 {
-    hfn_time_cell *c = hfn_time_cell_of(t, hfn_call_slot(how));
+    hfn_time_cell *c = hfn_time_cell_of(t, hfn_call_slot(call_word));
     uint64_t index;
 
     if ((int64_t)ticks < 0) {
@@ -38,7 +38,8 @@ HFN_KEEPS_REGISTERS void hfn_place_add_length(hfn_time_state *t, uint64_t how, u
         hfn_time.histograms[index]++;
     }
     if (HFN_UNLIKELY(ticks >= hfn_time.slow_ticks)) {
-        hfn_tree_keep_slow(HFN_PASS(t), HFN_PASS(hfn_call_slot(how)), HFN_PASS(hfn_call_node(how)),
+        hfn_tree_keep_slow(HFN_PASS(t), HFN_PASS(hfn_call_slot(call_word)),
+                           HFN_PASS(hfn_call_node(call_word)),
                            HFN_PASS(hfn_load_tick(&t->last_tick) - ticks), HFN_PASS(ticks));
     }
 }
@@ -63,6 +64,6 @@ void hfn_place_end_call(hfn_time_state *t, uint32_t index)
     const hfn_open_call *call = &hfn_open_calls_of(t)[index];
 
     if (index < t->started) {
-        hfn_place_add_length(t, call->how, hfn_own_time(t) - call->start);
+        hfn_place_add_length(t, call->call_word, hfn_own_time(t) - call->start);
     }
 }

@@ -44,13 +44,13 @@ static HFN_ALWAYS_INLINE uint32_t hfn_place_enter(hfn_time_state *t, hfn_time_fr
         child = hfn_tree_child(HFN_PASS(t), HFN_PASS(parent), HFN_PASS(slot));
     }
     if (HFN_UNLIKELY(child == 0)) {
-        f->how = HFN_CALL_UNTIMED;
+        f->call_word = HFN_CALL_UNTIMED;
         return 0;
     }
     hfn_place_at(child)->calls++;
     f->caller = parent;
     f->depth = depth;
-    f->how = slot | hfn_time.session | (uint64_t)child << HFN_CALL_NODE_SHIFT;
+    f->call_word = slot | hfn_time.session | (uint64_t)child << HFN_CALL_NODE_SHIFT;
     return child;
 }
 
@@ -58,7 +58,8 @@ static HFN_ALWAYS_INLINE uint32_t hfn_place_enter(hfn_time_state *t, hfn_time_fr
  * process. */
 HFN_KEEPS_REGISTERS uint32_t hfn_place_in_tree(hfn_time_state *t, uint32_t node);
 /* A call of this length has ended: longest call, histogram, slow calls. */
-HFN_KEEPS_REGISTERS void hfn_place_add_length(hfn_time_state *t, uint64_t how, uint64_t ticks);
+HFN_KEEPS_REGISTERS void hfn_place_add_length(hfn_time_state *t, uint64_t call_word,
+                                              uint64_t ticks);
 /* The time until `now` belongs to the current place, if a call is open. */
 void hfn_place_charge_until(hfn_time_state *t, uint64_t now);
 /* The open call with this index ends now, if it has a start. */

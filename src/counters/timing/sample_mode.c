@@ -89,12 +89,12 @@ static uint64_t compute_square(uint64_t ticks, uint32_t interval)
     return __builtin_clzll(pairs) + __builtin_clzll(length) >= 64 ? pairs * length : UINT64_MAX;
 }
 
-static HFN_NOINLINE HFN_KEEPS_REGISTERS void add_call(hfn_time_state *t, uint64_t how,
+static HFN_NOINLINE HFN_KEEPS_REGISTERS void add_call(hfn_time_state *t, uint64_t call_word,
                                                       uint64_t start, uint64_t now,
                                                       uint32_t interval)
 {
-    hfn_time_cell *c = hfn_time_cell_of(t, hfn_call_slot(how));
-    uint64_t begin = start < t->floor ? t->floor : start;
+    hfn_time_cell *c = hfn_time_cell_of(t, hfn_call_slot(call_word));
+    uint64_t begin = start < t->epoch ? t->epoch : start;
     uint64_t passed = (int64_t)(now - begin) > 0 ? now - begin : 0, index;
 
     c->timed_calls++;
@@ -110,7 +110,7 @@ static HFN_NOINLINE HFN_KEEPS_REGISTERS void add_call(hfn_time_state *t, uint64_
         hfn_time.histograms[index] += interval;
     }
     if (HFN_UNLIKELY(passed >= hfn_time.slow_ticks)) {
-        hfn_tree_keep_slow(HFN_PASS(t), HFN_PASS(hfn_call_slot(how)), 0, HFN_PASS(start),
+        hfn_tree_keep_slow(HFN_PASS(t), HFN_PASS(hfn_call_slot(call_word)), 0, HFN_PASS(start),
                            HFN_PASS(passed));
     }
 }
@@ -124,7 +124,7 @@ HFN_KEEPS_REGISTERS void hfn_time_enter_sampled(hfn_time_frame *f)
     hfn_open_call *call;
 
     hfn_count_frames(hfn_thread_row, 1);
-    f->how = HFN_CALL_UNTIMED;
+    f->call_word = HFN_CALL_UNTIMED;
     if (HFN_UNLIKELY(!t)) {
         return;
     }
@@ -134,7 +134,7 @@ HFN_KEEPS_REGISTERS void hfn_time_enter_sampled(hfn_time_frame *f)
     }
     f->depth = hfn_open_calls_prepare(t, (uint64_t)(uintptr_t)f);
     hfn_time_cell_of(t, slot)->open = 1; /* a reader looks for open calls of used cells */
-    f->how = slot | hfn_time.session;
+    f->call_word = slot | hfn_time.session;
     f->room = interval;
     call = hfn_open_calls_push(t, f->depth);
     f->start = hfn_time_now();
@@ -142,7 +142,7 @@ HFN_KEEPS_REGISTERS void hfn_time_enter_sampled(hfn_time_frame *f)
     if (call) {
         call->start = f->start;
         call->interval = interval;
-        call->how = f->how;
+        call->call_word = f->call_word;
         call->frame = (uint64_t)(uintptr_t)f;
     }
     hfn_time_put_event(t, slot, 1);
@@ -150,7 +150,7 @@ HFN_KEEPS_REGISTERS void hfn_time_enter_sampled(hfn_time_frame *f)
 
 HFN_KEEPS_REGISTERS void hfn_time_exit_sampled(hfn_time_frame *f)
 {
-    hfn_time_state *t = hfn_state_for_exit(hfn_thread_row, f->how);
+    hfn_time_state *t = hfn_state_for_exit(hfn_thread_row, f->call_word);
     uint64_t now;
 
     hfn_count_frames(hfn_thread_row, -1);
@@ -166,12 +166,12 @@ HFN_KEEPS_REGISTERS void hfn_time_exit_sampled(hfn_time_frame *f)
     if ((int64_t)(now - hfn_load_tick(&t->last_tick)) > 0) {
         hfn_store_tick(&t->last_tick, now);
     }
-    add_call(HFN_PASS(t), HFN_PASS(f->how), HFN_PASS(f->start), HFN_PASS(now),
+    add_call(HFN_PASS(t), HFN_PASS(f->call_word), HFN_PASS(f->start), HFN_PASS(now),
              HFN_PASS((uint32_t)f->room));
-    hfn_time_put_event(t, hfn_call_slot(f->how), 2);
+    hfn_time_put_event(t, hfn_call_slot(f->call_word), 2);
 }
 
 void hfn_sample_end_call(hfn_time_state *t, const hfn_open_call *call, uint64_t now)
 {
-    add_call(t, call->how, call->start, now, (uint32_t)call->interval);
+    add_call(t, call->call_word, call->start, now, (uint32_t)call->interval);
 }

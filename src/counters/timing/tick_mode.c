@@ -90,7 +90,7 @@ HFN_KEEPS_REGISTERS void hfn_tick_enter(hfn_time_frame *f, uintptr_t first_argum
 
     hfn_count_frames(hfn_thread_row, 1);
     if (HFN_UNLIKELY(!t)) {
-        f->how = HFN_CALL_UNTIMED;
+        f->call_word = HFN_CALL_UNTIMED;
         return;
     }
     if (HFN_UNLIKELY(is_new_tick_behind(t, first_argument))) {
@@ -104,7 +104,7 @@ HFN_KEEPS_REGISTERS void hfn_tick_enter(hfn_time_frame *f, uintptr_t first_argum
     call = hfn_open_calls_push(t, depth);
     if (call) {
         call->frame = (uint64_t)(uintptr_t)f;
-        call->how = f->how;
+        call->call_word = f->call_word;
     }
     t->node = child;
     if (HFN_UNLIKELY(is_new_tick(t))) {
@@ -114,7 +114,7 @@ HFN_KEEPS_REGISTERS void hfn_tick_enter(hfn_time_frame *f, uintptr_t first_argum
 
 HFN_KEEPS_REGISTERS void hfn_tick_exit(hfn_time_frame *f, uintptr_t result)
 {
-    hfn_time_state *t = hfn_state_for_exit(hfn_thread_row, f->how);
+    hfn_time_state *t = hfn_state_for_exit(hfn_thread_row, f->call_word);
     uint32_t depth = f->depth;
 
     hfn_count_frames(hfn_thread_row, -1);
@@ -123,7 +123,7 @@ HFN_KEEPS_REGISTERS void hfn_tick_exit(hfn_time_frame *f, uintptr_t result)
     }
     if (hfn_open_calls_is_innermost(t, f)) {
         if (HFN_UNLIKELY(is_new_tick_behind(t, result))) {
-            charge_place(HFN_PASS(t), hfn_call_node(f->how));
+            charge_place(HFN_PASS(t), hfn_call_node(f->call_word));
         }
         uint64_t start = hfn_open_calls_of(t)[depth].start;
         bool is_long = t->started > depth;
@@ -131,11 +131,12 @@ HFN_KEEPS_REGISTERS void hfn_tick_exit(hfn_time_frame *f, uintptr_t result)
         t->node = f->caller;
         if (HFN_UNLIKELY(is_long)) {
             t->started = depth;
-            hfn_place_add_length(HFN_PASS(t), HFN_PASS(f->how), HFN_PASS(hfn_own_time(t) - start));
+            hfn_place_add_length(HFN_PASS(t), HFN_PASS(f->call_word),
+                                 HFN_PASS(hfn_own_time(t) - start));
         }
     } else {
         /* the calls further in are over, or wait on another stack */
-        charge_place(HFN_PASS(t), hfn_place_in_tree(HFN_PASS(t), hfn_call_node(f->how)));
+        charge_place(HFN_PASS(t), hfn_place_in_tree(HFN_PASS(t), hfn_call_node(f->call_word)));
         hfn_open_calls_remove(HFN_PASS(t), HFN_PASS(f));
         t->node = hfn_place_in_tree(HFN_PASS(t), f->caller);
     }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * HOT PATH: which part of a thread's time it was not on a processor, by the tick clock: it waited,
- * or others ran.
+ * HOT PATH: the part of a thread's time, by the tick clock, in which it was not on a processor: it
+ * waited, or other threads ran.
  *
  * Where ticks are seen, a thread reads its own processor time if the last reading is long enough
  * ago.  What passed since then by the clock, but not in processor time, is waiting.  It belongs to
@@ -14,7 +14,7 @@
 
 #include "counters/timing/engine.h"
 
-/* Read processor times no more, in the whole process: from now on times include waiting. */
+/* Stop reading processor times in the whole process: from now on times include waiting. */
 HFN_KEEPS_REGISTERS void hfn_waiting_stop(uint64_t now);
 /* The thread begins to use the row: nothing is known of it before this tick. */
 void hfn_waiting_begin(hfn_time_state *t, uint64_t now);

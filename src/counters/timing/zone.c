@@ -39,12 +39,12 @@ static uint64_t *find_entry(const hfn_time_frame *f, uint64_t address)
 
 void hfn_zone_skip(hfn_time_frame *f)
 {
-    *f = (hfn_time_frame){ .how = HFN_CALL_UNTIMED };
+    *f = (hfn_time_frame){ .call_word = HFN_CALL_UNTIMED };
 }
 
 static void begin_timed(hfn_time_frame *out, uint32_t slot)
 {
-    hfn_time_frame own = { .how = HFN_CALL_UNTIMED, .slot = slot };
+    hfn_time_frame own = { .call_word = HFN_CALL_UNTIMED, .slot = slot };
     uint64_t *entry;
 
     if (hfn_time.tick) {
@@ -53,7 +53,7 @@ static void begin_timed(hfn_time_frame *out, uint32_t slot)
         hfn_counter_enter(HFN_PASS(&own));
     }
     *out = own;
-    entry = own.how & HFN_CALL_UNTIMED ? NULL : find_entry(&own, get_address(&own));
+    entry = own.call_word & HFN_CALL_UNTIMED ? NULL : find_entry(&own, get_address(&own));
     if (entry) {
         *entry = get_address(out) | ZONE_BIT;
     }
@@ -75,7 +75,7 @@ void hfn_zone_leave(hfn_time_frame *f)
 {
     uint64_t *entry;
 
-    if (!(f->how & HFN_CALL_UNTIMED) && is_timed()) {
+    if (!(f->call_word & HFN_CALL_UNTIMED) && is_timed()) {
         entry = find_entry(f, get_address(f) | ZONE_BIT);
         if (entry) {
             *entry = get_address(f);

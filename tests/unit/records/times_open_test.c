@@ -51,8 +51,8 @@ static void add_log(hfn_time_state *s, const hfn_open_call *calls, uint32_t coun
 }
 
 static const hfn_open_call two[] = {
-    { .frame = 9000, .start = 90, .how = OUTER | UINT64_C(2) << 32 }, /* own time */
-    { .frame = 8000, .start = 110, .how = INNER | UINT64_C(3) << 32 },
+    { .frame = 9000, .start = 90, .call_word = OUTER | UINT64_C(2) << 32 }, /* own time */
+    { .frame = 8000, .start = 110, .call_word = INNER | UINT64_C(3) << 32 },
 };
 
 static void open_calls_have_the_time_until_the_end(void)
@@ -159,15 +159,18 @@ static void other_entries_are_not_open(void)
 static void open_calls_of_a_sample_represent_others(void)
 {
     const hfn_open_call calls[] = {
-        { .frame = 9000, .start = 100, .interval = 8, .how = OUTER },
-        { .frame = 1, .start = 100, .interval = 8, .how = OUTER }, /* an exception has ended it */
-        { .frame = 0, .start = 100, .interval = 8, .how = OUTER },
+        { .frame = 9000, .start = 100, .interval = 8, .call_word = OUTER },
+        { .frame = 1,
+          .start = 100,
+          .interval = 8,
+          .call_word = OUTER }, /* an exception has ended it */
+        { .frame = 0, .start = 100, .interval = 8, .call_word = OUTER },
     };
     const hfn_time_entry entry = { .slot = OUTER, .cell = { .open = 0 } };
     hfn_time_state *s = start(HOTFN_TIMING_SAMPLED);
 
     CHECK(hfn_times_add_entry(&times, &entry));
-    s->floor = 120; /* a forked child's calls count from the fork on */
+    s->epoch = 120; /* a forked child's calls count from the fork on */
     add_log(s, calls, 3);
     hfn_times_end_open(&times);
     CHECK_EQ_U64(cell(OUTER)->total_ticks, 8 * (END - 120));
@@ -184,7 +187,7 @@ static void damaged_numbers_are_ignored(void)
     hfn_open_call calls[] = { two[0], two[0] };
     hfn_time_state *s = start(HOTFN_TIMING_TREE);
 
-    calls[0].how = HFN_CALL_SLOT | UINT64_C(0xffffffff) << 32;
+    calls[0].call_word = HFN_CALL_SLOT | UINT64_C(0xffffffff) << 32;
     calls[1].start = END + 1; /* in the future */
     s->node = UINT32_MAX;
     add_log(s, calls, 2);

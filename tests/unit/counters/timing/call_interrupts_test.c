@@ -73,7 +73,7 @@ static void a_handlers_calls_at_any_instruction_keep_the_sums(void)
 
 static volatile int steps_left;
 
-/* No more steps after it: each one enters the kernel twice. */
+/* Stops single-stepping after the last step, because each step enters the kernel twice. */
 static void on_last_step(int number, siginfo_t *info, void *context)
 {
     ucontext_t *at = context;
@@ -86,9 +86,9 @@ static void on_last_step(int number, siginfo_t *info, void *context)
     on_step(number);
 }
 
-/* One signal at any instruction, also between the reading of the clock and its use.  In 32 bits a
- * signal between a tick's two words, where the high one changes (each 1.5 s), finds a tick of the
- * future. */
+/* One signal at any instruction, also between the reading of the clock and its use.  In a 32-bit
+ * program, a signal between the reads of a tick's two words sees a time in the future if the high
+ * word changes then (every 1.5 s). */
 static void a_handlers_call_does_not_turn_the_clock_back(void)
 {
     struct sigaction action = { .sa_sigaction = on_last_step, .sa_flags = SA_SIGINFO };
@@ -124,7 +124,7 @@ static void a_handlers_call_does_not_turn_the_clock_back(void)
     signal(SIGTRAP, SIG_DFL);
 }
 #else
-static void no_signal_at_each_instruction_here(void)
+static void signals_at_each_instruction_are_not_tested_here(void)
 {
     puts("# signals at each instruction: x86 only, and not under thread sanitizer");
 }
@@ -135,7 +135,7 @@ static const check_test tests[] = {
     CHECK_TEST(a_handlers_calls_at_any_instruction_keep_the_sums),
     CHECK_TEST(a_handlers_call_does_not_turn_the_clock_back),
 #else
-    CHECK_TEST(no_signal_at_each_instruction_here),
+    CHECK_TEST(signals_at_each_instruction_are_not_tested_here),
 #endif
 };
 CHECK_MAIN(tests)

@@ -282,7 +282,7 @@ static void no_call_begins_in_the_discard_row(void)
 
     t->depth = HFN_DEPTH_CLOSED;
     enter(f, 1);
-    CHECK(f->how & HFN_CALL_UNTIMED);
+    CHECK(f->call_word & HFN_CALL_UNTIMED);
     leave(f);
     CHECK_EQ_U64(t->depth, HFN_DEPTH_CLOSED);
     CHECK_EQ_U64(timed_calls_of(1), 0);

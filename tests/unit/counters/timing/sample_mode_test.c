@@ -34,7 +34,7 @@ static bool make_call(hfn_time_state *t, uint32_t slot, uint64_t ticks)
     hfn_time_enter_sampled(&call.frame);
     tick += ticks;
     hfn_time_exit_sampled(&call.frame);
-    return !(call.frame.how & HFN_CALL_UNTIMED);
+    return !(call.frame.call_word & HFN_CALL_UNTIMED);
 }
 
 static void one_call_of_each_block_is_timed(void)

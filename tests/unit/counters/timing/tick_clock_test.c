@@ -303,7 +303,7 @@ static void a_handlers_calls_at_any_instruction_keep_the_tree(void)
     signal(SIGTRAP, SIG_DFL);
 }
 #else
-static void no_signal_at_each_instruction_here(void)
+static void signals_at_each_instruction_are_not_tested_here(void)
 {
     puts("# signals at each instruction: x86 only, and not under thread sanitizer");
 }
@@ -420,7 +420,7 @@ static const check_test tests[] = {
     CHECK_TEST(ticks_of_hooks_belong_to_no_place),
     CHECK_TEST(a_handlers_calls_at_any_instruction_keep_the_tree),
 #else
-    CHECK_TEST(no_signal_at_each_instruction_here),
+    CHECK_TEST(signals_at_each_instruction_are_not_tested_here),
 #endif
 };
 CHECK_MAIN(tests)

@@ -9,7 +9,8 @@
 enum { TICKS = 200 };
 #define LONGEST_WAIT_NS UINT64_C(20000000000)
 
-/* Also on a machine whose processors are all busy: the sleeper ticks then. */
+/* This holds also while all processors are busy: the sleeping thread of the ticker then makes the
+ * ticks (ticker.c). */
 static void the_clock_goes_on_at_random_intervals(void)
 {
     hfn_clock clock = hfn_clock_choose();
