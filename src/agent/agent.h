@@ -26,11 +26,11 @@ void agent_mark_children(char **envp, unsigned flags);
 /* exec/follow.c: from now on, follow this process if it calls exec.  preload: the agent's entry in
  * LD_PRELOAD. */
 void agent_follow_exec(const agent_settings *settings, const char *preload, size_t preload_bytes);
-/* The size of the memory that agent_exec_environment needs for the environment of the new program;
- * 0 if this exec is not followed, for example in a child after vfork.  Both are
+/* The size of the memory that agent_make_exec_environment needs for the environment of the new
+ * program; 0 if this exec is not followed, for example in a child after vfork.  Both are
  * async-signal-safe. */
-size_t agent_exec_bytes(char *const *envp);
-char *const *agent_exec_environment(void *memory, size_t bytes, char *const *envp);
+size_t agent_get_exec_bytes(char *const *envp);
+char *const *agent_make_exec_environment(void *memory, size_t bytes, char *const *envp);
 
 /* gdb_jit.c: called once, after the hooks are installed and before other threads exist. */
 void agent_register_with_debuggers(void);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* The agent in a Windows program, initialised first because it leads the import list; or loaded by
- * an attach (attach/steps.c).  Without an order for this process it does nothing. */
+/* The agent in a Windows program.  In a program that the launcher started, the agent is the first
+ * entry of the import list, so it is initialised before all other libraries; an attach loads it
+ * later (attach/steps.c).  Without an order for this process it does nothing. */
 #include "agent/attach/steps.h"
 #include "agent/libc/find_export.h"
 #include "os/windows/order.h"

@@ -23,7 +23,7 @@ static find_fde_fn next_find_fde;
 
 /* Runs before agent_start: an unwinder may run in a signal handler, where no symbol can be looked
  * up. */
-__attribute__((constructor(101))) static void find_next(void)
+__attribute__((constructor(101))) static void find_next_definition(void)
 {
     void *found = dlsym(RTLD_NEXT, "_Unwind_Find_FDE");
     memcpy(&next_find_fde, &found, sizeof found);

@@ -39,13 +39,13 @@ static hotfn_status join_run(const hfn_agent_order *order, hotfn_error *err)
 
 /* ---- Steps. */
 
-static hfn_agent_order *attach_order;      /* kept for good */
+static hfn_agent_order *attach_order;      /* never unmapped */
 static hfn_os_file attach_record = { -1 }; /* keeps the record if the launcher is killed */
 
 static void enter_process(hfn_agent_order *order, hotfn_error *err)
 {
     const char *live = order->text + strlen(order->text) + 1;
-    static hfn_agent_order copy; /* the launcher may not change what is being read */
+    static hfn_agent_order copy; /* so that the launcher cannot change what is being read */
 
     copy = *order;
     order->status = HOTFN_E_FORMAT;

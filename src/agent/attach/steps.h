@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* The call between agent_windows.c and steps.c. */
+/* The steps of an attach; agent_windows.c begins them. */
 #ifndef HOTFN_AGENT_STEPS_H
 #define HOTFN_AGENT_STEPS_H
 
-/* From now on, do the steps of this process's order, if that is one of an attach. */
+/* If this process has the order of an attach, perform the steps of the order from now on. */
 void agent_follow_attaches(void);
 
 #endif

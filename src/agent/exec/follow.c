@@ -48,7 +48,7 @@ static const char *find_preload(char *const *envp)
     return NULL;
 }
 
-size_t agent_exec_bytes(char *const *envp)
+size_t agent_get_exec_bytes(char *const *envp)
 {
     const char *before = find_preload(envp);
     size_t count = 0;
@@ -63,7 +63,7 @@ size_t agent_exec_bytes(char *const *envp)
            (before ? strlen(before) : 0);
 }
 
-char *const *agent_exec_environment(void *memory, size_t bytes, char *const *envp)
+char *const *agent_make_exec_environment(void *memory, size_t bytes, char *const *envp)
 {
     const char *before = find_preload(envp);
     const char **out = memory;

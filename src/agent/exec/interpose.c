@@ -31,7 +31,7 @@ static spawn_fn next_spawn, next_spawnp;
 static void (*next_exit)(int status) __attribute__((noreturn));
 
 /* A constructor calls dlsym, because a signal handler that calls exec must not. */
-__attribute__((constructor(101))) static void find_next(void)
+__attribute__((constructor(101))) static void find_next_definitions(void)
 {
     void *found = dlsym(RTLD_NEXT, "execve");
     memcpy(&next_execve, &found, sizeof found); /* ISO C has no cast from void * to a function */
@@ -85,9 +85,9 @@ static void undo_exec(exec_report report)
 /* Replace envp by a copy with hotfn's settings if the new program is followed.  This is a macro
  * because the copy must be on the stack of the function that calls exec. */
 #define FOLLOW(envp, bytes)                                                                        \
-    size_t bytes = agent_exec_bytes(envp);                                                         \
+    size_t bytes = agent_get_exec_bytes(envp);                                                     \
     if (bytes > 0) {                                                                               \
-        envp = agent_exec_environment(__builtin_alloca(bytes), bytes, envp);                       \
+        envp = agent_make_exec_environment(__builtin_alloca(bytes), bytes, envp);                  \
     }
 
 static int call_exec(exec_fn exec, const char *file, char *const argv[], char *const envp[])
