@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-static uint32_t own_machine(void)
+static uint32_t get_own_machine(void)
 {
     return hfn_stub_get_patching()->machine;
 }
@@ -20,11 +20,14 @@ static bool is_agent(char *path, size_t path_bytes, const char *folder, const ch
     return length > 0 && (size_t)length < path_bytes && hfn_os_is_readable(path);
 }
 
-/* Relative to the folder of the tool or library: in a kit; in a build folder, from the tool and
- * from the library; in an installed tree, which may have been moved, from the tool and from the
- * library. */
-static const char *const places[] = { "", "/../../src/agent", "/agent", HOTFN_AGENT_FROM_TOOL,
-                                      "/hotfn" };
+/* Relative to the folder of the tool or of the library. */
+static const char *const places[] = {
+    "",                    /* a kit                                               */
+    "/../../src/agent",    /* a build folder, from the tool                       */
+    "/agent",              /* a build folder, from the library                    */
+    HOTFN_AGENT_FROM_TOOL, /* an installed tree, which may be moved, from the tool */
+    "/hotfn",              /* an installed tree, from the library                 */
+};
 
 static bool find_near_own_file(char *path, size_t path_bytes, const char *name)
 {
@@ -58,7 +61,7 @@ hotfn_status hotfn_launch_find_agent(char *path, uint64_t path_bytes, uint32_t m
             "/proc is not mounted here: hotfn finds its own parts through it, and the "
             "target finds the record through it; mount -t proc proc /proc");
     }
-    machine = machine == HOTFN_MACHINE_OTHER ? own_machine() : machine;
+    machine = machine == HOTFN_MACHINE_OTHER ? get_own_machine() : machine;
     if (!hfn_agent_serves(machine)) {
         return hfn_report_error(err, HOTFN_E_UNSUPPORTED, NULL, HOTFN_NO_OFFSET,
                                 "this build of hotfn has no agent for programs of that CPU");
@@ -70,7 +73,7 @@ hotfn_status hotfn_launch_find_agent(char *path, uint64_t path_bytes, uint32_t m
     }
     return hfn_report_error(
         err, HOTFN_E_IO, NULL, HOTFN_NO_OFFSET,
-        "%s was not found beside this program nor at %s; install all of libhotfn%s", name,
+        "%s was found neither next to this program nor in %s; install all of libhotfn%s", name,
         HOTFN_AGENT_FOLDER,
         machine == HOTFN_MACHINE_X86 ? " (this agent is built where the compiler accepts -m32)"
                                      : "");

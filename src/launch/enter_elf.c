@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Which programs the agent can enter where the dynamic loader preloads it, and which agent. */
+/* Decides which ELF programs can be entered from the start, by an agent that the dynamic loader
+ * preloads or from outside, and which agent serves a program. */
 #include "arch/stub.h"
 #include "launch/launch.h"
 #include "os/files.h"
@@ -7,20 +8,20 @@
 
 #include <string.h>
 
-static uint32_t own_machine(void)
+static uint32_t get_own_machine(void)
 {
     return hfn_stub_get_patching()->machine;
 }
 
 bool hfn_agent_serves(uint32_t machine)
 {
-    return machine == own_machine() ||
-           (machine == HOTFN_MACHINE_X86 && own_machine() == HOTFN_MACHINE_X86_64);
+    return machine == get_own_machine() ||
+           (machine == HOTFN_MACHINE_X86 && get_own_machine() == HOTFN_MACHINE_X86_64);
 }
 
 const char *hfn_agent_get_name(uint32_t machine)
 {
-    return machine == HOTFN_MACHINE_X86 && own_machine() == HOTFN_MACHINE_X86_64
+    return machine == HOTFN_MACHINE_X86 && get_own_machine() == HOTFN_MACHINE_X86_64
                ? "hotfn-agent-i386.so"
                : "hotfn-agent.so";
 }
@@ -68,7 +69,7 @@ const char *hfn_target_find_refusal(hfn_target *t, const hotfn_image *image)
     const char *slash = is_static ? NULL : strrchr(info->interpreter, '/');
     const char *loader = slash ? slash + 1 : is_static ? "" : info->interpreter;
 
-    t->is_outside = hfn_os_can_enter_others() && info->machine == own_machine() &&
+    t->is_outside = hfn_os_can_enter_others() && info->machine == get_own_machine() &&
                     (is_static || strncmp(loader, "ld-musl", 7) == 0 || is_go_without_c(image));
     if (t->is_outside) {
         return NULL;
@@ -85,7 +86,7 @@ const char *hfn_target_find_refusal(hfn_target *t, const hotfn_image *image)
                : "its dynamic loader does not exist";
 }
 
-/* No agent enters: attach/check.c reads the process itself. */
+/* An attach needs no agent: attach/check.c reads the process itself. */
 hotfn_status hfn_target_check_attached(hfn_target *t, const hotfn_env *env, hotfn_error *err)
 {
     (void)t, (void)env, (void)err;

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A look at one process.  Its modules are listed each time, because a module may be unloaded, and
- * in a process that another one started it has another address.
+ * Looks at the patches in one process.  The modules are listed at each look, because a module may
+ * be unloaded, and may have another address in each process.
  *
  *   UNSEEN -> SEEN (the site leads elsewhere than its original bytes) -> CHANGED -> overwritten
  *
  * The launcher has the plan, but not the addresses of the stubs, so it judges only a patch that it
  * has seen.  Two looks must find other bytes, because a module may be unloaded, and another one
- * mapped in its place, between the list and the reading.
+ * mapped in its place, between the list and the reading.  At the last look, one is enough.
  */
 #include "launch/watched_process.h"
 
@@ -144,7 +144,7 @@ static bool is_overwritten(const hfn_patch_look *look, const hfn_watched_patch *
            !(look->is_removed && look->is_removed(look->user));
 }
 
-/* True if the patch is in place; false if it was never seen, or is not judged. */
+/* True if the patch is in place. */
 static bool look_at_patch(hfn_watched_process *p, const hfn_patch_look *look, uint32_t module,
                           hfn_watched_patch *patch, const hfn_plan_hook *hook)
 {

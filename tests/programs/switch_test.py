@@ -359,7 +359,7 @@ def another_user_is_refused(folder):
         done = subprocess.run(["setpriv", "--reuid", "65534", "--clear-groups", HOTFN, "ctl", "--mode", "off",
                                str(target.pid)], capture_output=True, text=True, timeout=60)
         assert done.returncode == 1 and len(done.stderr.splitlines()) == 1, done
-        assert "be its user, or root" in done.stderr, done
+        assert "run hotfn as its user, or as root" in done.stderr, done
         assert differing_bytes(target.pid, folder / "switched")
 
 

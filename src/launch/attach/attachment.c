@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The attachment of a launcher that does everything from outside, as an object. */
+/* Creates and frees the attachment: the state of a launcher that hooks a running process from
+ * outside. */
 #include "launch/attach/attachment.h"
 
 #include "base/status.h"

@@ -7,7 +7,7 @@
 #include "base/status.h"
 
 _Static_assert((int)HFN_REMOVAL_BUFFER_BYTES <= (int)HFN_ATTACH_BUFFER_BYTES,
-               "one buffer for both");
+               "a removal uses the buffer of the attachment");
 
 static hfn_removal remove_attachment(hfn_attachment *a)
 {

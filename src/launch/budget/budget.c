@@ -149,26 +149,26 @@ static void init_function(const hfn_budget *b, hfn_function_budget *f, uint32_t 
     f->level = f->closest;
 }
 
-/* Returns false if the plan is not available yet; the next step then tries again. */
-static bool load_module_plan(hfn_budget *b, uint32_t index)
+/* Does nothing if the plan is not available yet; the next step then tries again. */
+static void load_module_plan(hfn_budget *b, uint32_t index)
 {
     hotfn_record_module known = HOTFN_RECORD_MODULE_INIT;
     hfn_patched_module *m = &b->modules[index];
     const uint32_t *slots = hfn_live_get_slots(b->live, index);
 
     if (hfn_live_get_module(b->live, index, &known) != HOTFN_OK || !slots) {
-        return false;
+        return;
     }
     if (known.load_base == 0 || known.function_count == 0) {
-        return known.function_count == 0;
+        return;
     }
     m->bytes = hfn_plan_channel_view_plan(b->channel, index, &m->byte_count);
     if (!m->bytes) {
-        return false;
+        return;
     }
     if (hotfn_plan_open(&m->plan, m->bytes, m->byte_count, 0, &b->env, NULL) != HOTFN_OK) {
         hfn_os_unmap((uint64_t)(uintptr_t)m->bytes, m->byte_count);
-        return false;
+        return;
     }
     /* the position of a 32-bit thread cannot be read (os/remote.h) */
     b->never_rehooks |= m->plan->machine != hfn_stub_get_patching()->machine;
@@ -180,7 +180,6 @@ static bool load_module_plan(hfn_budget *b, uint32_t index)
             init_function(b, &b->functions[slots[i]], index, known.first_function + i);
         }
     }
-    return true;
 }
 
 static bool update_known_slots(hfn_budget *b)
@@ -535,7 +534,7 @@ static double take_new_start_ns(hfn_budget *b)
 /* Add the hooks' cost since the last step to the header.  Returns that cost. */
 static double record_cost(hfn_budget *b, double counting_ns, double run_ns)
 {
-    double timing = hfn_budget_timing(b, b->remote.pid), start = take_new_start_ns(b);
+    double timing = hfn_budget_get_timing_cost(b, b->remote.pid), start = take_new_start_ns(b);
     double cost = counting_ns + timing + start, max_cost = MAX_COST_PART * run_ns;
     double part = cost > max_cost ? max_cost / cost : 1;
 
@@ -560,7 +559,7 @@ static void account_interval(hfn_budget *b, uint64_t passed_ns)
     choose_changes(b, counting_ns, allowed_ns, is_over);
     if (b->means) {
         double kept_ns = b->is_stuck || counting_ns < allowed_ns ? counting_ns : allowed_ns;
-        hfn_budget_time(b, TIMED_PART * share_ns - kept_ns, is_over, run_ns);
+        hfn_budget_set_intervals(b, TIMED_PART * share_ns - kept_ns, is_over, run_ns);
     }
     for (uint32_t i = 0; i < b->called_count; i++) {
         b->functions[b->called[i]].last += b->functions[b->called[i]].calls;

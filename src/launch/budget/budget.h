@@ -173,10 +173,10 @@ void hfn_budget_choose_unhooked(hfn_budget *budget, double counting_ns, double a
 void hfn_budget_choose_retried(hfn_budget *budget, double stop_ns);
 
 /* times.c: the cost of timed calls in the process since the last step, in nanoseconds. */
-double hfn_budget_timing(hfn_budget *budget, uint32_t pid);
+double hfn_budget_get_timing_cost(hfn_budget *budget, uint32_t pid);
 /* Set the sampling intervals of hooked functions so that timing costs `allowed`; the target is not
  * stopped.  is_over: hooks are over budget now; run_ns: processor time since the last step. */
-void hfn_budget_time(hfn_budget *budget, double allowed, bool is_over, double run_ns);
+void hfn_budget_set_intervals(hfn_budget *budget, double allowed, bool is_over, double run_ns);
 /* Once rehooked, the function's calls are counted but not timed. */
 void hfn_budget_stop_timing(hfn_budget *budget, uint32_t slot);
 

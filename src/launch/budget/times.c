@@ -36,7 +36,7 @@ static void load_cost(hfn_budget *b)
     b->header->time_cost_ps = (uint64_t)((b->count_ns + b->timed_ns) * 1e3);
 }
 
-double hfn_budget_timing(hfn_budget *b, uint32_t pid)
+double hfn_budget_get_timing_cost(hfn_budget *b, uint32_t pid)
 {
     const hfn_thread_cell *cells = hfn_live_cells(b->live);
     uint64_t calls = 0, row_calls;
@@ -155,7 +155,7 @@ static bool is_due(const hfn_budget *b, const hfn_function_budget *f, uint32_t m
     return !is_over && f->retry_ns <= b->header->cpu_ns && mean <= f->mean / 2;
 }
 
-void hfn_budget_time(hfn_budget *b, double allowed, bool is_over, double run_ns)
+void hfn_budget_set_intervals(hfn_budget *b, double allowed, bool is_over, double run_ns)
 {
     double share;
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Orders a hotfn that counts a process.  The record names the socket on which it listens, and a
- * process that is counted maps its record. */
+/* Sends an order to the hotfn that counts a process.  The name of the socket on which that hotfn
+ * listens is made from the uuid of the record, and a counted process maps its record. */
 #include "base/status.h"
 #include "launch/launch.h"
 #include "launch/switch/order.h"
@@ -21,7 +21,7 @@ static hotfn_status check_header(const uint8_t header[HFN_HEADER_BYTES], size_t 
 {
     if (count != HFN_HEADER_BYTES ||
         memcmp(header, HFN_RECORD_MAGIC, sizeof HFN_RECORD_MAGIC - 1) != 0) {
-        return hfn_report_error(err, HOTFN_E_FORMAT, path, 0, "this is no record of hotfn");
+        return hfn_report_error(err, HOTFN_E_FORMAT, path, 0, "this is not a record of hotfn");
     }
     if (hfn_read_le32(header + HFN_AT_KIND) != HFN_KIND_LIVE) {
         return hfn_report_error(err, HOTFN_E_STATE, path, HOTFN_NO_OFFSET,
@@ -42,10 +42,10 @@ static hotfn_status read_file(uint8_t header[HFN_HEADER_BYTES], const char *path
         hfn_os_close_file(file);
     }
     if (error != 0) {
-        return hfn_report_error(err, HOTFN_E_IO, path, HOTFN_NO_OFFSET,
-                                "the record cannot be read (%s)%s", hfn_os_get_error_text(error),
-                                hfn_os_is_missing(error) ? ": it has ended, or its path is another"
-                                                         : "");
+        return hfn_report_error(
+            err, HOTFN_E_IO, path, HOTFN_NO_OFFSET, "the record cannot be read (%s)%s",
+            hfn_os_get_error_text(error),
+            hfn_os_is_missing(error) ? ": the run has ended, or the path is wrong" : "");
     }
     return check_header(header, (size_t)count, path, err);
 }
@@ -58,7 +58,7 @@ static hotfn_status report_uncounted(uint32_t pid, hotfn_error *err)
                             pid, pid);
 }
 
-/* The record of a process, in its memory. */
+/* Read the header of the record that the process maps. */
 static hotfn_status read_process(uint8_t header[HFN_HEADER_BYTES], uint32_t pid,
                                  const hotfn_env *env, hotfn_error *err)
 {
@@ -74,8 +74,8 @@ static hotfn_status read_process(uint8_t header[HFN_HEADER_BYTES], uint32_t pid,
     error = hfn_os_remote_open(&remote);
     if (error != 0) {
         return hfn_report_error(err, HOTFN_E_DENIED, NULL, HOTFN_NO_OFFSET,
-                                "process %u cannot be read (%s): be its user, or root", pid,
-                                hfn_os_get_error_text(error));
+                                "process %u cannot be read (%s): run hotfn as its user, or as root",
+                                pid, hfn_os_get_error_text(error));
     }
     if (!hfn_os_remote_find_shared(pid, HFN_RECORD_MEMORY_NAME, &at)) {
         hfn_os_remote_close(&remote);
@@ -93,11 +93,12 @@ static hotfn_status report_unreachable(hfn_os_error error, hotfn_error *err)
     return hfn_report_error(
         err, hfn_os_is_denied(error) ? HOTFN_E_DENIED : HOTFN_E_STATE, NULL, HOTFN_NO_OFFSET,
         hfn_os_is_missing(error)
-            ? "no hotfn serves this record any more: it was killed, or it is an older one, or in "
-              "another network namespace; detach and attach again"
-        : hfn_os_is_denied(error) ? "the hotfn that serves this record is of another user: be that "
-                                    "user, or root"
-                                  : "the hotfn that serves this record did not answer (%s)",
+            ? "no hotfn serves this record any more: it was killed, is of an older version, or is "
+              "in another network namespace; detach and attach again"
+        : hfn_os_is_denied(error)
+            ? "the hotfn that serves this record belongs to another user: run "
+              "hotfn as that user, or as root"
+            : "the hotfn that serves this record did not answer (%s)",
         hfn_os_get_error_text(error));
 }
 

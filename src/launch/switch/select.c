@@ -38,8 +38,8 @@ static void forget_functions(hfn_switch *s, uint32_t module, const hotfn_env *en
     }
 }
 
-/* Read the plan of a module that has hooks.  A module that was loaded again has hooks of its own
- * there, so what is known of its functions is forgotten.  False: there is nothing to switch. */
+/* Read the plan of a module that has hooks.  If the module was loaded again, it has new hooks, so
+ * the state of its functions is forgotten.  False: there is nothing to switch. */
 bool hfn_switch_load_plan(hfn_switch *s, uint32_t index, const hotfn_record_module *known,
                           const hotfn_env *env)
 {

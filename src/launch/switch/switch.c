@@ -188,7 +188,7 @@ static bool change_function(const change *c, const hfn_switched *f)
     return f->level == HOTFN_BUDGET_UNHOOKED ? hfn_repatch_function(f->hook, c->pages) : is_changed;
 }
 
-/* Bytes that are as they shall be are left alone. */
+/* Bytes that already have the wanted state are left alone. */
 static void change_replaced(change *c, const hfn_remote *remote)
 {
     hfn_remote_range range;
@@ -210,8 +210,8 @@ static void change_replaced(change *c, const hfn_remote *remote)
     }
 }
 
-/* The state in the record changes while the target stands: it must not compare the patches at its
- * end before that. */
+/* The levels in the record change while the target is stopped: when the target ends, it compares
+ * its patches with these levels. */
 static void change_stopped(change *c, hfn_remote *remote)
 {
     mark_busy(c, remote, 0, c->group_count);
@@ -272,7 +272,7 @@ static bool clear_busy(const change *c)
     return was_busy;
 }
 
-static void keep_busy(const change *c)
+static void refuse_busy(const change *c)
 {
     for (uint32_t i = 0; i < c->group_count; i++) {
         hfn_switched *f = &c->s->functions[c->group[i]];
@@ -296,7 +296,7 @@ static bool change_group_in(change *c, uint32_t pid)
         was_stopped |= !is_open;
         is_open |= n + 1 < TRIES && clear_busy(c);
     }
-    keep_busy(c);
+    refuse_busy(c);
     return was_stopped;
 }
 
@@ -345,8 +345,7 @@ static uint32_t get_wanted(const hfn_switched *f, uint32_t mode)
                                                       : HOTFN_BUDGET_COUNTED;
 }
 
-/* Keep the functions that are in another mode now, and sort them by address within a module, as the
- * selection has found them. */
+/* Keep the functions whose level changes, in the order in which the selection has found them. */
 static void drop_unchanged(change *c, uint32_t mode)
 {
     hfn_switch *s = c->s;
@@ -414,8 +413,8 @@ static hotfn_status check_launch(const hotfn_launch *l, const hotfn_switch_order
     if (order->mode == HOTFN_SWITCH_COUNT && l->timing && !hfn_stub_has_edits()) {
         return refuse_order(
             err, HOTFN_E_UNSUPPORTED,
-            "on this CPU the timed functions of a run are switched off, or on by --mode "
-            "time");
+            "on this CPU a timed function can be switched off, and on again by --mode time, "
+            "but not to counting");
     }
     if (l->options.budget_ppm) {
         return refuse_order(err, HOTFN_E_STATE,
@@ -426,7 +425,7 @@ static hotfn_status check_launch(const hotfn_launch *l, const hotfn_switch_order
         return refuse_order(
             err, HOTFN_E_UNSUPPORTED,
             "this run only counts, and its hooks cannot time: start it with --mode time, "
-            "and switch its functions to count until they shall be timed");
+            "and switch its functions to count until their times are needed");
     }
     return HOTFN_OK;
 }
@@ -459,8 +458,8 @@ static change *create_change(hotfn_launch *l)
     return c;
 }
 
-/* Methods that get a function after the order was given to the target obey it; those that got one
- * before are found then. */
+/* A method that gets its function after the target has received the order obeys the order; the
+ * second selection finds the methods that got theirs before. */
 static hotfn_status select_functions(hotfn_launch *l, const hotfn_switch_order *order,
                                      hotfn_error *err)
 {

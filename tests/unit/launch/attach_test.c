@@ -289,7 +289,7 @@ static void calls_between_attach_and_detach_are_counted_exactly(void)
     check_totals(false, HOTFN_LAUNCH_COUNT);
 }
 
-static void they_are_with_all_modules_hooked(void)
+static void calls_are_counted_exactly_with_all_modules_hooked(void)
 {
     check_totals(true, HOTFN_LAUNCH_COUNT);
 }
@@ -299,7 +299,7 @@ static void timed_calls_are_counted_exactly(void)
     check_totals(false, HOTFN_LAUNCH_TIME);
 }
 
-static void a_process_is_attached_to_again_and_again(void)
+static void a_process_can_be_attached_to_repeatedly(void)
 {
     uint32_t pid = start_target(true), maps;
     hotfn_error err = HOTFN_ERROR_INIT;
@@ -348,7 +348,7 @@ static void the_target_is_unharmed_whichever_step_of_an_attach_fails(void)
         hotfn_status status = attach_in_mode(&launch, pid, NULL, false, HOTFN_LAUNCH_TIME, &err);
         was_reached = hfn_os_remote_get_steps() >= step;
         hfn_os_remote_fail_at(0);
-        if (status == HOTFN_OK) { /* no step failed, or it was repeated */
+        if (status == HOTFN_OK) { /* no step failed, or the attach repeated the one that did */
             hotfn_launch_destroy(launch);
         } else {
             failed++;
@@ -356,7 +356,8 @@ static void the_target_is_unharmed_whichever_step_of_an_attach_fails(void)
         CHECK_EQ_U64(count_differing_pages(pid), 0);
         wait_for_beats();
     }
-    CHECK(every > 1 || failed > 20); /* others are repeated, perhaps all that were chosen */
+    /* an attach repeats some failed steps; if few steps are tried, perhaps all of these */
+    CHECK(every > 1 || failed > 20);
     wait_for_beats();
     CHECK_EQ_U64(count_differing_pages(pid), 0);
     CHECK_EQ_U64(count_maps(pid), maps);
@@ -462,9 +463,9 @@ static void a_second_hotfn_and_bad_options_are_refused(void)
 
 static const check_test tests[] = {
     CHECK_TEST(calls_between_attach_and_detach_are_counted_exactly),
-    CHECK_TEST(they_are_with_all_modules_hooked),
+    CHECK_TEST(calls_are_counted_exactly_with_all_modules_hooked),
     CHECK_TEST(timed_calls_are_counted_exactly),
-    CHECK_TEST(a_process_is_attached_to_again_and_again),
+    CHECK_TEST(a_process_can_be_attached_to_repeatedly),
     CHECK_TEST(the_target_is_unharmed_whichever_step_of_an_attach_fails),
     CHECK_TEST(the_code_is_restored_whichever_step_of_a_detach_fails),
     CHECK_TEST(code_and_states_agree_whichever_step_of_a_switch_fails),

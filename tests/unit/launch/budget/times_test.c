@@ -61,7 +61,7 @@ static void end(scene *s)
 static void look(scene *s, double allowed, bool is_over)
 {
     s->header->cpu_ns += 10 * HFN_BUDGET_MS;
-    hfn_budget_time(&s->budget, allowed, is_over, LOOK);
+    hfn_budget_set_intervals(&s->budget, allowed, is_over, LOOK);
     for (uint32_t i = 0; i < COUNT; i++) {
         s->functions[i].last += s->functions[i].calls;
     }
@@ -105,16 +105,16 @@ static void a_timed_call_costs_what_was_measured_at_the_start(void)
     hfn_live_cells(s.live)[0].pid = OWN_PID;
     hfn_live_cells(s.live)[1].pid = OWN_PID + 1; /* a fork's child */
     add_timed_calls(&s, 1, 10);
-    CHECK_EQ_U64((uint64_t)hfn_budget_timing(&s.budget, OWN_PID), 0);
+    CHECK_EQ_U64((uint64_t)hfn_budget_get_timing_cost(&s.budget, OWN_PID), 0);
     CHECK_EQ_U64((uint64_t)s.budget.timed_ns, 30);
     add_timed_calls(&s, 0, 100);
-    CHECK_EQ_U64((uint64_t)hfn_budget_timing(&s.budget, OWN_PID), 3000);
+    CHECK_EQ_U64((uint64_t)hfn_budget_get_timing_cost(&s.budget, OWN_PID), 3000);
     CHECK_EQ_U64(s.header->time_cost_ps, 31000); /* it is counted too */
-    CHECK_EQ_U64((uint64_t)hfn_budget_timing(&s.budget, OWN_PID), 0);
+    CHECK_EQ_U64((uint64_t)hfn_budget_get_timing_cost(&s.budget, OWN_PID), 0);
     hfn_live_cells(s.live)[0].pid = OWN_PID + 1; /* its row is another's now */
-    CHECK_EQ_U64((uint64_t)hfn_budget_timing(&s.budget, OWN_PID), 0);
+    CHECK_EQ_U64((uint64_t)hfn_budget_get_timing_cost(&s.budget, OWN_PID), 0);
     s.budget.means = NULL; /* a run that only counts */
-    CHECK_EQ_U64((uint64_t)hfn_budget_timing(&s.budget, OWN_PID + 1), 0);
+    CHECK_EQ_U64((uint64_t)hfn_budget_get_timing_cost(&s.budget, OWN_PID + 1), 0);
     end(&s);
 }
 
