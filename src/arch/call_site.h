@@ -9,7 +9,7 @@
  *   stub:  the instructions before the `syscall`, the call with a test for a child, the
  *          instructions behind it that the patch replaced, and a jump back
  *
- * A call whose number is not known is led through a stub, too, which compares the number.  Children
+ * A call whose number is not known is led through a stub, too, which tests the number.  Children
  * of vfork, and of clone with CLONE_VFORK, keep the base: their parent waits for them.
  */
 #ifndef HFN_ARCH_CALL_SITE_H
@@ -26,8 +26,8 @@ typedef struct hfn_child_call {
     uint64_t begin, end; /* of the instructions to replace; equal: the call cannot be patched */
 } hfn_child_call;
 
-/* Visit the sites of code, until visit returns false.  False then, with thousands of calls, and
- * without a decoder for x86-64.  room: [HFN_CALL_ROOM_BYTES]. */
+/* Visit the sites of code, until visit returns false.  Returns false if visit did, if the code has
+ * too many calls, or if this build has no decoder for x86-64.  room: [HFN_CALL_ROOM_BYTES]. */
 typedef bool (*hfn_child_call_fn)(void *user, const hfn_child_call *site);
 bool hfn_find_call_sites(const uint8_t *code, uint64_t size, void *room, hfn_child_call_fn visit,
                          void *user);
@@ -46,8 +46,8 @@ typedef struct hfn_call_stub {
     uint8_t bytes[HFN_CALL_STUB_MAX];
     uint32_t length;
     uint32_t call_at;    /* where a thread that is about to make the call continues */
-    uint32_t behind_at;  /* behind the call that begins no thread; the call itself precedes it */
-    uint32_t forking_at; /* the same of the call that does */
+    uint32_t behind_at;  /* the end of the `syscall` that begins no thread or process */
+    uint32_t forking_at; /* the end of the `syscall` that may begin one               */
     hfn_call_step steps[HFN_CALL_STEPS_MAX];
     uint32_t step_count;
 } hfn_call_stub;

@@ -2,8 +2,8 @@
 /*
  * Stops the other threads so that no thread executes bytes that change.
  *
- * A thread whose PC is after the first and before the last byte of a patch continues in the moved
- * copy of its instruction, in the stub, which is already executable.  A thread at the first byte
+ * A thread whose PC is inside a patch, but not at its first byte, continues in the moved copy of
+ * its instruction, in the stub, which is already executable.  A thread at the first byte
  * stays: it will execute the patch.  On removal only a thread at an island's jump is moved: it
  * continues at the function.
  */
@@ -42,7 +42,7 @@ static bool find_hook(const hotfn_hooks *hooks, const hfn_batch *batch, uint64_t
     return low > 0;
 }
 
-static uint64_t stub_address(const hotfn_hooks *hooks, const hfn_batch *batch, uint32_t index)
+static uint64_t find_stub_address(const hotfn_hooks *hooks, const hfn_batch *batch, uint32_t index)
 {
     hfn_stub_walk walk = hfn_stub_walk_begin(hooks, batch);
 
@@ -62,7 +62,7 @@ static bool is_patched(const hfn_batch *batch, uint32_t index, const hfn_plan_ho
                                              : hfn_patch_compare(hook, base) == HFN_PATCH_SAME;
 }
 
-static uint64_t pc_when_patched(const hotfn_hooks *hooks, const hfn_batch *batch, uint64_t pc)
+static uint64_t adjust_for_patch(const hotfn_hooks *hooks, const hfn_batch *batch, uint64_t pc)
 {
     uint64_t base = hfn_batch_module(hooks, batch)->base, site, address;
     hfn_plan_hook hook;
@@ -78,12 +78,12 @@ static uint64_t pc_when_patched(const hotfn_hooks *hooks, const hfn_batch *batch
         return pc;
     }
     moved = hfn_trampoline_moved_pc(batch->kind, &hook, (uint32_t)(pc - site));
-    address = stub_address(hooks, batch, index);
+    address = find_stub_address(hooks, batch, index);
     return moved == UINT32_MAX || address == 0 ? pc : address + moved;
 }
 
 /* An island may be in the padding after any other function, so all islands are compared. */
-static uint64_t pc_when_removed(const hotfn_hooks *hooks, const hfn_batch *batch, uint64_t pc)
+static uint64_t adjust_for_removal(const hotfn_hooks *hooks, const hfn_batch *batch, uint64_t pc)
 {
     uint64_t base = hfn_batch_module(hooks, batch)->base;
 
@@ -106,9 +106,9 @@ static uint64_t adjust_pc(void *user, uint64_t pc)
     for (size_t i = 0; i < hooks->batch_count; i++) {
         const hfn_batch *batch = &hooks->batches[i];
         if (q->to_remove && batch->state == HFN_BATCH_PATCHED) {
-            pc = pc_when_removed(hooks, batch, pc);
+            pc = adjust_for_removal(hooks, batch, pc);
         } else if (!q->to_remove && batch->state == HFN_BATCH_PENDING) {
-            pc = pc_when_patched(hooks, batch, pc);
+            pc = adjust_for_patch(hooks, batch, pc);
         }
     }
     return pc;
@@ -146,7 +146,7 @@ uint64_t hfn_hooks_move_pc(const hotfn_hooks *hooks, uint64_t pc)
 {
     for (size_t i = 0; i < hooks->batch_count; i++) {
         if (hooks->batches[i].state == HFN_BATCH_PATCHED) {
-            pc = pc_when_patched(hooks, &hooks->batches[i], pc);
+            pc = adjust_for_patch(hooks, &hooks->batches[i], pc);
         }
     }
     return pc;

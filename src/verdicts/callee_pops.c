@@ -14,8 +14,8 @@
 
 enum { POPS_UNKNOWN = UINT8_MAX };
 
-/* Words that the returns of the function pop, plus 1; POPS_UNKNOWN if they differ or there are
- * none. */
+/* Words that the returns of the function pop, plus 1; POPS_UNKNOWN if the returns differ, or if
+ * there is none. */
 static uint8_t read_returns(const hfn_analysis *a, const hfn_body *body)
 {
     uint8_t words = 0;

@@ -3,9 +3,9 @@
  * Jump tables.  Each function with an indirect jump is decoded again, now that all direct jumps
  * are marked: the straight line before the jump shows the table and usually its size.  Without a
  * size, entries are read up to the next referenced object or the first entry that does not lead
- * to code.  Without a table, every address that the function takes is tried as one.  Both can
- * only find too many targets.  A jump whose target is computed without a table makes its function
- * UNBOUNDED.
+ * to code.  Without a table, every address that the function takes is tried as one.  Both methods
+ * may find too many targets, never too few.  A jump whose target is computed without a table makes
+ * its function UNBOUNDED.
  */
 #include "verdicts/analysis.h"
 #include "verdicts/workers.h"
@@ -14,7 +14,7 @@
 
 #define LINE_MAX 64u       /* instructions of a straight line that are kept */
 #define ENTRIES_MAX 65536u /* a larger size is treated as unknown */
-#define PAIRS_MAX 4096u    /* of taken addresses, tried as table and base; more: UNBOUNDED */
+#define PAIRS_MAX 4096u    /* pairs of taken addresses, as table and base; more: UNBOUNDED */
 #define ROUNDS_MAX 4       /* of dropping sizes; if a size is still invalid then, all are dropped */
 
 /* A table to read. */
@@ -155,7 +155,7 @@ static void push_start(dispatch_code *p, uint32_t offset)
     p->starts[p->start_count++] = offset;
 }
 
-/* Whether an instruction was also decoded between two of the line. */
+/* Whether another instruction was decoded that begins inside an instruction of the line. */
 static bool is_line_ambiguous(const dispatch_code *p)
 {
     for (uint32_t i = 0; i + 1 < p->start_count; i++) {
@@ -296,7 +296,7 @@ static int compare_tables(const void *a, const void *b)
 }
 
 /* The latest possible end of the table: the next referenced object. */
-static uint64_t latest_end(const hfn_analysis *a, const table *t)
+static uint64_t find_latest_end(const hfn_analysis *a, const table *t)
 {
     const hfn_region *region = hfn_code_region(&a->code, t->object);
     uint64_t at = t->object + 1;
@@ -388,7 +388,8 @@ static bool has_first_entry(const hfn_analysis *a, const table *t)
 static void read_table(hfn_analysis *a, const table *t)
 {
     hfn_span bytes = hfn_image_span(a->image, t->rva);
-    uint64_t limit = t->entry_count ? t->entry_count : (latest_end(a, t) - t->rva) / t->entry_bytes;
+    uint64_t limit =
+        t->entry_count ? t->entry_count : (find_latest_end(a, t) - t->rva) / t->entry_bytes;
     hfn_body *function = t->function == HFN_NO_FUNCTION ? NULL : &a->bodies[t->function];
     uint32_t marks = HFN_MARK_JUMPED;
     uint64_t target;
@@ -442,7 +443,8 @@ static void mark_unknown_tables(table_scan *s)
     }
 }
 
-/* Read the tables whose size is not established again, up to their latest possible end. */
+/* Read again, up to their latest possible end, the tables whose proof of the size is broken, or all
+ * tables with a known size. */
 static bool drop_broken_proofs(table_scan *s, bool all)
 {
     bool dropped = false;
@@ -464,7 +466,8 @@ static bool leads_to_reader(const hfn_analysis *a, const table *t)
 {
     const hfn_flag_reads nowhere = { .jump_count = 0 };
     hfn_span bytes = hfn_image_span(a->image, t->rva);
-    uint64_t limit = t->entry_count ? t->entry_count : (latest_end(a, t) - t->rva) / t->entry_bytes;
+    uint64_t limit =
+        t->entry_count ? t->entry_count : (find_latest_end(a, t) - t->rva) / t->entry_bytes;
     uint64_t target, before = UINT64_MAX;
 
     for (uint64_t k = 0;
@@ -478,8 +481,8 @@ static bool leads_to_reader(const hfn_analysis *a, const table *t)
     return false;
 }
 
-/* Code that establishes the size of a table writes all flags, so then they are none from before the
- * jump. */
+/* Code that establishes the size of a table writes all flags, so the targets of such a table cannot
+ * read flags that a stub changed. */
 static void find_reading_jump(void *user, uint32_t item)
 {
     const table_scan *s = user;

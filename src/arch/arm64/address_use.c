@@ -13,7 +13,8 @@ enum { FOLLOWED_MAX = 32, CONSUMER_MAX = 4, SP = 31, FP = 29 };
 
 /* ---- Faults. */
 
-/* Loads and stores by sp and hints cannot fault; arithmetic of integers and of vectors does not. */
+/* Loads and stores through sp, hints, and arithmetic of integers and vectors are taken not to
+ * fault. */
 static bool may_fault(uint32_t word)
 {
     uint32_t group = hfn_arm64_get_bits(word, 28, 25);
@@ -57,8 +58,9 @@ static bool holds_address(const place *p, uint32_t word, uint32_t high, uint32_t
     return reg != SP && (p->registers >> reg & 1);
 }
 
-/* add, sub and their forms that set flags, of registers or of a register and a constant.  What is
- * subtracted from the address is a base of code, so the result is an offset. */
+/* add, sub and their forms that set flags, of registers or of a register and a constant.  A
+ * register that is subtracted from the address is a base of code, so the result is an offset and no
+ * use of the address as a number. */
 static bool computes_with(const place *p, uint32_t word)
 {
     bool by_constant = (word & 0x1F000000) == 0x11000000;

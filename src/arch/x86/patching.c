@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Patching tables.  A fixup is a 4-byte distance from the end of its instruction to the target; on
- * x86 also an address. */
+ * 32-bit x86 it may also be an address. */
 #include "arch/arch.h"
 #include "arch/x86/cfi_steps.h"
 #include "arch/x86/emit.h"

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-/* Moves prologues: move, pc_register, retarget and is_retargetable of arch.h. */
+/* Moves prologues: implements move, pc_register, retarget and is_retargetable of arch.h. */
 #ifndef HFN_ARCH_X86_RELOCATE_H
 #define HFN_ARCH_X86_RELOCATE_H
 
 #include "arch/arch.h"
 #include "arch/x86/decode.h"
 
-/* The register of `mov reg, [esp]; ret`, or HFN_NO_REGISTER. */
+/* If the code is `mov reg, [esp]; ret`, which loads its return address: the register.  Otherwise
+ * HFN_NO_REGISTER. */
 uint8_t hfn_x86_find_pc_register(const uint8_t *bytes, uint64_t size);
 
 hfn_move_result hfn_x86_move_prologue(hfn_x86_mode mode, const uint8_t *bytes, uint64_t size,

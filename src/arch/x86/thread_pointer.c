@@ -10,7 +10,7 @@
 
 #include <string.h>
 
-#define NEAR_BYTES 64u /* between the numbers of a call */
+#define NEAR_BYTES 64u /* between the instructions that load the numbers of one call */
 
 /* Linux, include/uapi/linux/sched.h, asm/prctl.h; asm/unistd_64.h and _32.h. */
 enum {
@@ -28,8 +28,8 @@ enum {
 
 enum { MOV_EAX = 0xB8, MOV_EDI = 0xBF, MOV_ESI = 0xBE }; /* opcodes */
 
-/* Whether the register of the opcode (mov register, number) receives the number: also by C7, or by
- * push and pop.  A byte is before `from`. */
+/* Whether code in [from, to) loads the number into the register of the opcode (mov register,
+ * number): by that opcode, by C7, or by push and pop.  from[-1] must be readable. */
 static bool sets_register(const uint8_t *from, const uint8_t *to, uint8_t opcode, uint32_t number)
 {
     for (; to - from >= 3; from++) {
