@@ -12,7 +12,7 @@
 
 #define MAX_STREAMS 64u              /* of a listener, at one time */
 #define OLD_NS UINT64_C(10000000000) /* a stream that is silent for longer counts as ended */
-#define MAX_AT_ONCE 256u             /* datagrams that hotfn_listener_receive reads at once */
+#define MAX_AT_ONCE 256u             /* datagrams that one call of hotfn_listener_receive reads */
 #define ADDRESS_BYTES (HFN_OS_HOST_BYTES + 16)
 
 struct hotfn_listener {

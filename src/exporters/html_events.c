@@ -5,12 +5,13 @@
 #include "exporters/events.h"
 #include "exporters/html_data.h"
 
-/* Of a longer record, each thread has its last events: MAX_EVENTS by the number of threads. */
+/* All threads together.  If a record has more events, each thread keeps its last MAX_EVENTS divided
+ * by the number of threads. */
 #define MAX_EVENTS 1000000u
 
 typedef struct listing {
     hfn_page *page;
-    uint64_t *counts; /* by thread; in the second pass, of the events that follow */
+    uint64_t *counts; /* by thread: its events; the second pass counts them down */
     uint64_t limit, last_ns;
     uint32_t thread;
     bool is_open;

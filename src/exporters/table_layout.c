@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The columns of the table and their widths.  A pipe gets all columns at full width.  If a
- * terminal has little room for names, the title has the module if all rows belong to it; then
+ * terminal has little room for names, a module to which all rows belong moves into the title; then
  * numbers are abbreviated, then the least important columns are dropped, never the sort column. */
 #include "exporters/table.h"
 

@@ -42,7 +42,7 @@ typedef struct hfn_remote {
         uint32_t tid;     /* the thread that makes the calls; 0: none */
         bool is_at_call;  /* it has not reached end_calls' stop yet */
         uint64_t code;    /* address of an instruction that calls the system */
-        uint64_t stack;   /* where a `ret` behind it restores the thread; 0: it would be lost */
+        uint64_t stack;   /* its frame restores the thread if this process is killed; 0: none */
         uint64_t signals; /* the thread's signal mask before begin_calls */
         uint64_t registers[32];
     } caller;

@@ -29,7 +29,7 @@ static uint64_t fold_word(uint64_t sum, uint64_t word)
 }
 
 /* Multiply and fold in LANES independent lanes of 64-bit words, so that the multiplications
- * overlap.  Any changed byte changes the sum. */
+ * overlap.  A change of any one byte changes the sum. */
 uint64_t hfn_plan_checksum(const uint8_t *bytes, uint64_t byte_count)
 {
     uint64_t sum[LANES], at = 0;
@@ -114,8 +114,8 @@ static uint32_t get_data_bytes(const uint8_t *entry)
            entry[PLAN_ENTRY_TAIL_EXITS_AT] * PLAN_FIELD_BYTES;
 }
 
-/* rsp and r12 cannot be scratch registers: they need a longer encoding as a base than stubs
- * reserve. */
+/* scratch: the register plus 1.  rsp and r12 cannot be scratch registers: they need a longer
+ * encoding as a base than stubs reserve. */
 static bool check_scratch(uint8_t scratch)
 {
     return scratch <= PLAN_SCRATCH_MAX && (scratch & 7) != 5;

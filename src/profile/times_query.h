@@ -9,8 +9,8 @@
 /* times_query.c */
 uint64_t hfn_times_ns(const hotfn_record *record, uint64_t ticks);
 double hfn_times_root(double x); /* square root; 0 of a negative number */
-/* Tick clock: the standard error of a time without what hooks have shifted, which is the same in
- * each run. */
+/* Tick clock: the random part of the standard error of a time.  The other part, the time that hooks
+ * have shifted, is the same in each run. */
 uint64_t hfn_times_random_error_ns(const hotfn_record *record, uint64_t ns);
 /* Fill timing with the mode and the times of a function, from the sum of its cells of all chosen
  * threads, or of one thread. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The heap functions of ntdll.dll are replaced.  They add up bytes for threads that are inside a
- * creation or release, and cost other calls one test of a word. */
+/* Replacements of the heap functions of ntdll.dll.  They add up bytes for threads that are inside a
+ * creation or release; for all other threads they cost one test of a word. */
 #include "runtimes/com_memory.h"
 
 #include "os/os.h"
@@ -167,8 +167,9 @@ typedef struct class_sizes {
 static class_sizes classes[2][MAX_CLASSES]; /* of creations and releases; the lock protects them */
 static _Atomic uint32_t lock_word;
 
-/* Is it one of the first sizes of the class? */
-static bool has_own_name(class_sizes *known, const hfn_guid *class, int64_t bytes)
+/* Whether the size gets a name of its own: the first MAX_SIZES sizes of a class do, and are
+ * stored. */
+static bool claim_own_name(class_sizes *known, const hfn_guid *class, int64_t bytes)
 {
     static const hfn_guid none;
 
@@ -205,7 +206,7 @@ void hfn_com_count_memory(const hfn_methods *methods, const hfn_guid *class, int
     while (atomic_exchange_explicit(&lock_word, 1, memory_order_acquire)) {
         hfn_os_wait_word(&lock_word, 1, 20000);
     }
-    has_name = has_own_name(classes[is_release], class, (int64_t)size);
+    has_name = claim_own_name(classes[is_release], class, (int64_t)size);
     atomic_store_explicit(&lock_word, 0, memory_order_release);
     hfn_guid_write(name, class);
     if (has_name) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The functions of a scan that are hooked, and their rows for a record. */
+/* Chooses which functions of a scan are hooked, and makes the row of each function for a record. */
 #include "scan/choice.h"
 
 #include "base/status.h"

@@ -104,7 +104,7 @@ typedef struct reader {
 static hotfn_status report_broken_list(const reader *r, const uint8_t *at, const char *reason)
 {
     return hfn_report_error(r->err, HOTFN_E_FORMAT, r->name, (uint64_t)(at - r->whole.data),
-                            "this is no function list: %s", reason);
+                            "this is not a function list: %s", reason);
 }
 
 /* Read the field at *at and advance *at behind it.  False if the bytes are not a field. */

@@ -413,7 +413,7 @@ hotfn_status hotfn_session_create(hotfn_session **out, const hotfn_session_optio
         status = hfn_session_claim(s, err);
     }
     if (status == HOTFN_OK && s->is_timed) {
-        status = hfn_session_may_time(s, err);
+        status = hfn_session_prepare_timing(s, err);
     }
     if (status == HOTFN_OK) {
         status = create_record(s, &o, err);

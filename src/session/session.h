@@ -81,7 +81,7 @@ struct hotfn_session {
 };
 
 /* timing_allowed.c: check that this process can time its own calls, and prepare it. */
-hotfn_status hfn_session_may_time(hotfn_session *session, hotfn_error *err);
+hotfn_status hfn_session_prepare_timing(hotfn_session *session, hotfn_error *err);
 
 /* The session of this process; NULL if it has none. */
 hotfn_session *hfn_session_current(void);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* Check that a running process can time its own calls, and prepare it.  `hotfn run` prepares a
- * program before it starts; here the program runs already, so three cases are refused: a second
- * engine, a clock that must not be read, and exceptions that cannot pass frames of hotfn. Libraries
- * that timed calls need are pinned. */
+ * program before it starts; here the program runs already, so four cases are refused: a second
+ * engine, a clock that must not be read, a program that contains libhotfn itself, and exceptions
+ * that cannot pass frames of hotfn.  Libraries that timed calls need are pinned. */
 #include "base/status.h"
 #include "hooks/unwind.h"
 #include "image/unwinders.h"
@@ -24,7 +24,7 @@ static bool check_module(void *user, const hfn_os_module *m)
 {
     search *s = user;
     hotfn_image *image;
-    uint64_t here = (uint64_t)(uintptr_t)&hfn_session_may_time;
+    uint64_t here = (uint64_t)(uintptr_t)&hfn_session_prepare_timing;
     s->own_is_main |= m->is_main && here >= m->base && here < m->end;
     if (m->path[0] == 0 || hotfn_image_open(&image, m->path, &s->session->env, NULL) != HOTFN_OK) {
         return true; /* the vdso, or a file that is gone */
@@ -43,21 +43,21 @@ static void pin_libraries(void)
     uint64_t found = hfn_os_find_symbol("libgcc_s.so.1", "__register_frame");
 
     hfn_unwind_set_register_frame((void (*)(void *))(uintptr_t)found);
-    hfn_os_keep_module_loaded((const void *)(uintptr_t)&hfn_session_may_time);
+    hfn_os_keep_module_loaded((const void *)(uintptr_t)&hfn_session_prepare_timing);
 }
 
-hotfn_status hfn_session_may_time(hotfn_session *session, hotfn_error *err)
+hotfn_status hfn_session_prepare_timing(hotfn_session *session, hotfn_error *err)
 {
     search s = { .session = session };
     if (hfn_os_maps_shared(HFN_PLAN_MEMORY_NAME)) {
         return hfn_report_error(
             err, HOTFN_E_STATE, NULL, HOTFN_NO_OFFSET,
-            "`hotfn run` hooks this process already; its record has what it was asked to count");
+            "`hotfn run` hooks this process already: see the record of that run");
     }
     if (!hfn_os_may_read_ticks()) {
         return hfn_report_error(
             err, HOTFN_E_UNSUPPORTED, NULL, HOTFN_NO_OFFSET,
-            "this process may not read its clock (prctl PR_SET_TSC): count its calls");
+            "this process may not read its clock (prctl PR_SET_TSC): only count its calls");
     }
     hfn_os_each_module(check_module, &s);
     if (s.own_is_main) {

@@ -60,7 +60,7 @@ uint32_t hfn_separate_crc32(hfn_span bytes)
     return ~crc;
 }
 
-/* Opens the file.  NULL without a message if there is no such file, and with a warning if it is
+/* Opens the file.  NULL with a debug message if it cannot be read, and with a warning if it is
  * broken. */
 static hotfn_image *try_open(const search *s, const char *path)
 {

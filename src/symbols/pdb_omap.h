@@ -42,7 +42,7 @@ typedef struct hfn_pdb_piece {
 /*
  * The first piece of [source, end) that the image contains; adjacent pieces are joined.  False if
  * the image contains none of it, or if the ranges of all calls together overlap so much that
- * steps_left has come down to 0.  The next piece begins at or after out->source + out->bytes.
+ * steps_left has reached 0.  The next piece begins at or after out->source + out->bytes.
  */
 bool hfn_pdb_piece_at(hfn_pdb_addresses *a, uint64_t source, uint64_t end, hfn_pdb_piece *out);
 /* The source address of an image address; false if it has none. */

@@ -137,7 +137,7 @@ def main():
         assert done.returncode == 125 and "line 2" in done.stderr, done
         flf.write_bytes(flf.read_bytes()[:-3])
         done = run(HOTFN, "run", "-q", "--list", flf, "-o", record, "--", program, good=False)
-        assert done.returncode == 125 and "no function list" in done.stderr, done
+        assert done.returncode == 125 and "not a function list" in done.stderr, done
         before = program.read_bytes()
         for option in ("-o", "--refused"):
             done = run(HOTFN, "list", program, option, program, good=False)

@@ -174,7 +174,7 @@ bool hfn_os_make_executable(uint64_t address, uint64_t byte_count)
 {
     uint64_t begin = round_down(address, PAGE), end = round_up(address + byte_count, PAGE);
 
-    /* one call may not cross units that were reserved one by one */
+    /* one call cannot cross units that were reserved one by one */
     while (begin < end) {
         MEMORY_BASIC_INFORMATION info;
         uint64_t part;

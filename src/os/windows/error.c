@@ -6,8 +6,8 @@
 #include <stdio.h>
 #include <string.h>
 
-/* ---- Texts.  One for each thread would need thread-local storage, so the common errors have
- * constants, and other numbers get a text that stays. */
+/* ---- Texts.  A buffer for each thread would need thread-local storage, so the common errors have
+ * constants, and each other number gets a text that never changes. */
 
 enum { MAX_NUMBERED = 32 };
 

@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-/* Modules that are loaded later cannot be excluded, so none is listed. */
+/* Not supported: the loader has no way to list the libraries of a program without starting it. */
 bool hfn_os_each_library(const char *loader, const char *program, hfn_os_library_fn visit,
                          void *user)
 {
@@ -39,7 +39,7 @@ bool hfn_os_is_readable(const char *path)
     return true;
 }
 
-/* A program that asks for more rights is started by another service, never by CreateProcess. */
+/* CreateProcess never starts a program with more rights; a service of the system does. */
 bool hfn_os_gains_rights(const char *path)
 {
     (void)path;
