@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* ClickHouse over HTTP: its servers, and questions to them.  A handle belongs to one thread.
+/* ClickHouse over HTTP: its servers, and queries to them.  A handle belongs to one thread.
  *
  * Each server has the tables of clickhouse.c in one database.  Where there are several servers,
  * a Distributed table in front of each joins them; the rows of a client are on one server. */
@@ -23,7 +23,7 @@ typedef struct clickhouse clickhouse;
 bool clickhouse_parse_servers(clickhouse_options *out, const char *text);
 bool clickhouse_parse_name(char out[CLICKHOUSE_NAME_BYTES], const char *text);
 
-/* The library of HTTP is initialised once, before threads start. */
+/* The caller initialises the HTTP library once, before it starts threads. */
 bool clickhouse_open(clickhouse **out, const clickhouse_options *options, refusal *why);
 void clickhouse_close(clickhouse *c);
 const clickhouse_options *clickhouse_get_options(const clickhouse *c);
@@ -38,8 +38,8 @@ bool clickhouse_ask_number(clickhouse *c, uint32_t server, const char *sql, uint
                            refusal *why);
 bool clickhouse_answers(clickhouse *c, uint32_t server);
 
-/* Check the version of a server, create its tables, and mark them as those of an owner: the
- * numbers in them are those of one SQLite database. */
+/* Check the version of a server, create its tables, and mark them as those of an owner: the ids in
+ * the tables are valid only together with the SQLite database of this owner. */
 bool clickhouse_prepare(clickhouse *c, uint32_t server, const char *owner, refusal *why);
 
 /* The address of a server without user and password. */

@@ -119,7 +119,7 @@ static hotfn_status load_symbols(hotfn_symbols **out, const upload *u, const hot
 {
     hotfn_symbols_options options = HOTFN_SYMBOLS_OPTIONS_INIT;
 
-    options.flags = HOTFN_SYMBOLS_NO_SEPARATE; /* of this machine */
+    options.flags = HOTFN_SYMBOLS_NO_SEPARATE; /* not the debug files of this machine */
     if (u->pdb.bytes) {
         return hotfn_symbols_pdb_from_bytes(out, u->pdb.bytes, u->pdb.byte_count, "the PDB", image,
                                             &options, NULL, err);

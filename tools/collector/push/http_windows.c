@@ -73,7 +73,7 @@ static wchar_t *make_wide(const char *text)
     return wide;
 }
 
-/* The text of the last error, which WinHTTP's own messages describe. */
+/* The text of the last error, from the messages of WinHTTP and of the system. */
 static void describe_error(char *out, size_t out_bytes)
 {
     wchar_t wide[256] = L"";
@@ -119,7 +119,7 @@ static bool open_exchange(exchange *x, const hotfn_push_options *options)
     return x->connection != NULL;
 }
 
-/* Path and query follow each other in the address. */
+/* lpszUrlPath also has the query, which follows the path in the address. */
 static bool send_body(exchange *x, const hotfn_push_options *options, const void *body,
                       size_t body_bytes)
 {

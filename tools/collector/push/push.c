@@ -221,7 +221,7 @@ hotfn_status push_refuse_answer(pushing *p, const http_answer *answer)
                      sentence[0] ? sentence : "is this the address of a hotfn-collector?");
 }
 
-hotfn_status push_send_run(pushing *p, const pushed_run *run, bool *away, uint32_t *state)
+hotfn_status push_send_run(pushing *p, const pushed_run *run, bool *unavailable, uint32_t *state)
 {
     http_answer answer = { 0 };
     char path[96];
@@ -230,8 +230,8 @@ hotfn_status push_send_run(pushing *p, const pushed_run *run, bool *away, uint32
     hotfn_status status =
         push_put_body(p, &answer, path, (const char *)run->query.data, &run->body);
     p->result->http_status = (uint32_t)answer.status;
-    *away = status == HOTFN_OK && push_is_temporary(answer.status);
-    if (*away) {
+    *unavailable = status == HOTFN_OK && push_is_temporary(answer.status);
+    if (*unavailable) {
         push_describe_delay(p, &answer);
     } else if (status == HOTFN_OK && answer.status / 100 != 2) {
         status = push_refuse_answer(p, &answer);
@@ -333,13 +333,13 @@ static bool send_spooled(void *user, const char *name)
     pushing *p = user;
     pushed_run run = { 0 };
     byte_buffer file = { 0 };
-    bool away = true;
+    bool unavailable = true;
     uint32_t state = 0;
 
     if (load_spooled(p, name, &file, &run)) {
-        hotfn_status status = push_send_run(p, &run, &away, &state);
+        hotfn_status status = push_send_run(p, &run, &unavailable, &state);
         /* A refused record would be refused again, so it is removed and reported. */
-        if (!away && (status == HOTFN_OK || status == HOTFN_E_MISMATCH)) {
+        if (!unavailable && (status == HOTFN_OK || status == HOTFN_E_MISMATCH)) {
             spool_remove(p->folder, name);
             if (status != HOTFN_OK) {
                 report_removal(p, &run);
@@ -350,12 +350,12 @@ static bool send_spooled(void *user, const char *name)
         }
         p->spool_status = status ? status : p->spool_status;
     } else {
-        away = false;
+        unavailable = false;
         p->result->spooled_remain++;
     }
     push_free_run(&run);
     buffer_free(&file);
-    return !away;
+    return !unavailable;
 }
 
 void push_send_spool(pushing *p)
@@ -406,13 +406,13 @@ hotfn_status push_check_options(const hotfn_push_options *o, hotfn_error *err)
 static hotfn_status push_one(pushing *p, const char *path, const hotfn_env *env)
 {
     pushed_run run = { 0 };
-    bool away = false;
+    bool unavailable = false;
     hotfn_status status = encode_run(p, &run, path, env);
 
     if (status == HOTFN_OK) {
-        status = push_send_run(p, &run, &away, &p->result->state);
+        status = push_send_run(p, &run, &unavailable, &p->result->state);
     }
-    if (status == HOTFN_OK && away) {
+    if (status == HOTFN_OK && unavailable) {
         status = push_spool_run(p, &run);
     }
     push_free_run(&run);

@@ -30,8 +30,8 @@ hotfn_status push_check_options(const hotfn_push_options *options, hotfn_error *
 hotfn_status push_find_state(pushing *p);
 /* Fill in all but body and names. */
 hotfn_status push_describe_run(pushing *p, pushed_run *run, const hotfn_record *record);
-/* HOTFN_OK with *away set if the collector does not answer. */
-hotfn_status push_send_run(pushing *p, const pushed_run *run, bool *away, uint32_t *state);
+/* HOTFN_OK with *unavailable set if the collector does not answer, or cannot store the run now. */
+hotfn_status push_send_run(pushing *p, const pushed_run *run, bool *unavailable, uint32_t *state);
 hotfn_status push_spool_run(pushing *p, const pushed_run *run);
 /* Send what waits in the spool. */
 void push_send_spool(pushing *p);

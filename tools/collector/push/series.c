@@ -67,16 +67,16 @@ static hotfn_status make_increment(hotfn_push_series *s, pushing *p, const hotfn
     return HOTFN_OK;
 }
 
-/* Send the increment that waits.  *away: the collector does not answer; the increment still waits,
- * or, after the end of the program, is in the spool. */
-static hotfn_status send_waiting(hotfn_push_series *s, pushing *p, bool is_last, bool *away)
+/* Send the increment that waits.  *unavailable: the collector cannot store it now; the increment
+ * still waits, or, after the end of the program, is in the spool. */
+static hotfn_status send_waiting(hotfn_push_series *s, pushing *p, bool is_last, bool *unavailable)
 {
-    hotfn_status status = push_send_run(p, &s->waiting, away, &p->result->state);
+    hotfn_status status = push_send_run(p, &s->waiting, unavailable, &p->result->state);
 
-    if (status == HOTFN_OK && *away && is_last) {
+    if (status == HOTFN_OK && *unavailable && is_last) {
         status = push_spool_run(p, &s->waiting);
         s->is_waiting = false;
-    } else if (!*away) {
+    } else if (!*unavailable) {
         s->is_waiting = false;
     }
     if (!s->is_waiting) {
@@ -93,7 +93,7 @@ hotfn_status hotfn_push_series_add(hotfn_push_series *s, const hotfn_record *rec
     hotfn_push_options options = s->options;
     hotfn_record_info info = HOTFN_RECORD_INFO_INIT;
     pushing p = { .options = &options, .result = &own, .err = err };
-    bool away = false;
+    bool unavailable = false;
 
     memcpy(p.folder, s->folder, sizeof p.folder);
     memcpy(p.client, s->client, sizeof p.client);
@@ -103,10 +103,10 @@ hotfn_status hotfn_push_series_add(hotfn_push_series *s, const hotfn_record *rec
         options.attempts = 1;
         options.timeout_ms = s->every_seconds * 1000;
     }
-    hotfn_status status = s->is_waiting ? send_waiting(s, &p, is_last, &away) : HOTFN_OK;
+    hotfn_status status = s->is_waiting ? send_waiting(s, &p, is_last, &unavailable) : HOTFN_OK;
     if (status == HOTFN_OK && !s->is_waiting) {
         status = make_increment(s, &p, record);
-        status = status ? status : send_waiting(s, &p, is_last, &away);
+        status = status ? status : send_waiting(s, &p, is_last, &unavailable);
     }
     if (status == HOTFN_OK && is_last && own.state != HOTFN_PUSH_SPOOLED) {
         push_send_spool(&p);

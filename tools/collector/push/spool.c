@@ -80,7 +80,7 @@ hotfn_status spool_write(const char *folder, const char *name, const byte_buffer
     if (sum > max_bytes) {
         return push_fail(
             err, HOTFN_E_LIMIT,
-            "the collector is away and the spool is full (%llu bytes): keep the record "
+            "the collector is unavailable and the spool is full (%llu bytes): keep the record "
             "and send it later with hotfn push",
             (unsigned long long)max_bytes);
     }

@@ -44,7 +44,8 @@ void hotfn_tool_warn_unread_times(const char *command, const char *path,
                                   const hotfn_record *record);
 
 /* Open a record, limited to one process or thread if pid or tid is not 0; NULL after a message. */
-hotfn_record *hotfn_tool_record(const char *command, const char *path, uint32_t pid, uint32_t tid);
+hotfn_record *hotfn_tool_open_record(const char *command, const char *path, uint32_t pid,
+                                     uint32_t tid);
 
 /* export.c: write to a file, or to stdout (NULL or "-").  The file is replaced when it is
  * complete. */

@@ -33,13 +33,13 @@ __attribute__((format(printf, 2, 3))) void doctor_add_text(doctor_finding *f, co
 void doctor_raise_level(doctor_finding *f, int level, const char *advice);
 
 void doctor_print_finding(const doctor_finding *f);
-/* key: whether all is well */
+/* Print an object with the findings; its member `key` is is_good. */
 void doctor_print_json(const char *key, bool is_good, const doctor_finding *found, size_t count);
 
 /* The clock of `hotfn run --mode time`. */
 void doctor_check_clock(doctor_finding *f);
 
-/* The calls of hotfn_get_version in the record of `hotfn --version`. */
+/* Returns the number of calls of hotfn_get_version in the record of `hotfn --version`. */
 uint64_t doctor_count_proof_calls(const char *path);
 
 /* doctor_process.c: returns the exit status. */

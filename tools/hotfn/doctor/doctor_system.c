@@ -100,13 +100,15 @@ static void check_c_library(doctor_finding *f)
 /* Information for users of debuggers: `hotfn run` works without ptrace. */
 static void check_ptrace(doctor_finding *f)
 {
-    static const char *const scopes[] = { "any process of the same user", "descendants only",
-                                          "by administrators only", "nothing" };
+    static const char *const scopes[] = { "any process of the same user may be traced",
+                                          "only descendants may be traced",
+                                          "only administrators may trace",
+                                          "nothing may be traced" };
     char line[32] = "0";
 
     read_first_line("/proc/sys/kernel/yama/ptrace_scope", line, sizeof line);
     unsigned long scope = strtoul(line, NULL, 10);
-    doctor_add_text(f, "scope %lu: %s may be traced; hotfn run does not need ptrace", scope,
+    doctor_add_text(f, "scope %lu: %s; hotfn run does not need ptrace", scope,
                     scopes[scope < 3 ? scope : 3]);
 }
 

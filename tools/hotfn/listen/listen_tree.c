@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: MIT */
+/* Prints events as an indented tree of calls.  An entry is held back for a moment: if the exit of
+ * the same call follows, both are printed as one line with the duration. */
 #include "listen.h"
 
 #include <inttypes.h>

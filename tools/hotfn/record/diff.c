@@ -144,7 +144,7 @@ static bool open_side(diff_side *side, char **paths, uint32_t count)
         hotfn_record_time_info info = HOTFN_RECORD_TIME_INFO_INIT;
         diff_run *run = &side->runs[side->run_count];
         run->path = paths[i];
-        run->record = hotfn_tool_record("diff", paths[i], 0, 0);
+        run->record = hotfn_tool_open_record("diff", paths[i], 0, 0);
         if (!run->record) {
             return false;
         }

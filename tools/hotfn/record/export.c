@@ -115,7 +115,8 @@ void hotfn_tool_warn_unread_times(const char *command, const char *path, const h
     }
 }
 
-hotfn_record *hotfn_tool_record(const char *command, const char *path, uint32_t pid, uint32_t tid)
+hotfn_record *hotfn_tool_open_record(const char *command, const char *path, uint32_t pid,
+                                     uint32_t tid)
 {
     hotfn_error err = HOTFN_ERROR_INIT;
     hotfn_record *record;
@@ -153,7 +154,8 @@ static const char *read_option(void *user, int option, const char *argument)
                                                                    : "the number of a process";
     case THREAD:
         return cli_parse_u32(argument, 1, UINT32_MAX, &o->thread) ? NULL : "the number of a thread";
-    case SYMBOL_DIR: return hotfn_tool_source_dir(argument) ? NULL : "stored: not enough memory";
+    case SYMBOL_DIR:
+        return hotfn_tool_add_source_dir(argument) ? NULL : "stored: not enough memory";
     default: return cli_parse_order(argument, &o->export.by);
     }
 }
@@ -182,7 +184,7 @@ int hotfn_command_export(int argc, char **argv)
     if (!path) {
         return TOOL_USAGE;
     }
-    hotfn_record *record = hotfn_tool_record("export", path, o.process, o.thread);
+    hotfn_record *record = hotfn_tool_open_record("export", path, o.process, o.thread);
     if (!record) {
         return TOOL_FAILED;
     }

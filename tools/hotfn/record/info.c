@@ -490,7 +490,7 @@ int hotfn_command_info(int argc, char **argv)
     if (!path) {
         return TOOL_USAGE;
     }
-    hotfn_record *record = hotfn_tool_record("info", path, 0, 0);
+    hotfn_record *record = hotfn_tool_open_record("info", path, 0, 0);
     if (!record) {
         return TOOL_FAILED;
     }

@@ -29,7 +29,7 @@ static const char *read_option(void *user, int option, const char *argument)
     choices *c = user;
     switch (option) {
     case 'o': c->output = argument; return NULL;
-    case 's': return hotfn_tool_source_dir(argument) ? NULL : "stored: not enough memory";
+    case 's': return hotfn_tool_add_source_dir(argument) ? NULL : "stored: not enough memory";
     default: c->print = true; return NULL;
     }
 }
@@ -51,7 +51,7 @@ static bool create_page(char *path, size_t bytes)
 
 static int write_page(const char *record_path, const char *page)
 {
-    hotfn_record *record = hotfn_tool_record("open", record_path, 0, 0);
+    hotfn_record *record = hotfn_tool_open_record("open", record_path, 0, 0);
     if (!record) {
         return TOOL_FAILED;
     }

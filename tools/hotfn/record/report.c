@@ -116,7 +116,8 @@ static const char *read_option(void *user, int option, const char *argument)
     case WIDTH: return cli_parse_width(argument, &o->export.width);
     case FULL_NAMES: o->full_names = true; return NULL;
     case RUNS: o->runs = true; return NULL;
-    case SYMBOL_DIR: return hotfn_tool_source_dir(argument) ? NULL : "stored: not enough memory";
+    case SYMBOL_DIR:
+        return hotfn_tool_add_source_dir(argument) ? NULL : "stored: not enough memory";
     default: o->export.flags |= HOTFN_EXPORT_EDGES; return NULL;
     }
 }
@@ -168,7 +169,7 @@ int hotfn_command_report(int argc, char **argv)
     if (!path) {
         return TOOL_USAGE;
     }
-    hotfn_record *record = hotfn_tool_record("report", path, o.process, o.thread);
+    hotfn_record *record = hotfn_tool_open_record("report", path, o.process, o.thread);
     if (!record) {
         return TOOL_FAILED;
     }

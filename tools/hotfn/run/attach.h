@@ -5,8 +5,8 @@
 
 #include "run.h"
 
-/* attach_system.c, windows/attach.c: from now on, note that the user asks for the end of the
- * attach. */
+/* attach_system.c, windows/attach.c: from now on, Ctrl-C and similar signals only set a flag, which
+ * attach_is_interrupted returns. */
 void attach_catch_interrupts(void);
 bool attach_is_interrupted(void);
 /* NULL, or the reason why there is no --children on this system. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The user asks for the end of an attach by a signal. */
+/* Records the signals by which the user ends `hotfn attach`. */
 #include "attach.h"
 
 #include <signal.h>

@@ -102,10 +102,11 @@ const char *run_read_shared_option(run_options *options, int option, const char 
  * message, with the command's name, if no function can be selected. */
 bool run_use_lists(run_options *options, const char *command);
 
-/* run_end.c: the exit status after the child's, or an end by the signal that killed it. */
+/* run_end.c: return the exit status of the child, or end this process by the signal that killed the
+ * child. */
 int run_end_like_child(int32_t exit_code);
 
-/* run_push.c: wait until the program has ended, and send its record where that is asked for. */
+/* run_push.c: wait until the program has ended; send its record if the options ask for it. */
 void run_wait(run_options *options, hotfn_launch *launch);
 void run_send_record(run_options *options, const hotfn_launch *launch);
 

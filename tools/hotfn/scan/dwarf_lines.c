@@ -378,8 +378,8 @@ static uint32_t clamp_line(int line)
     return line > 0 ? (uint32_t)line : 0;
 }
 
-bool dwarf_lines_frame(dwarf_lines *lines, uint64_t address, uint32_t depth, char *function,
-                       size_t function_bytes, char *file, size_t file_bytes, uint32_t *line)
+bool dwarf_lines_find_frame(dwarf_lines *lines, uint64_t address, uint32_t depth, char *function,
+                            size_t function_bytes, char *file, size_t file_bytes, uint32_t *line)
 {
     const range *in = find_range(&lines->units, address);
     chain *c = &lines->chain;

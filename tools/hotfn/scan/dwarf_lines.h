@@ -21,7 +21,7 @@ bool dwarf_lines_find(dwarf_lines *lines, uint64_t address, char *file, size_t f
 
 /* Find one function of the chain of inlined calls at a link address; depth 0 is the innermost
  * function.  Unknown names and lines are "" and 0; false if the chain is not that deep. */
-bool dwarf_lines_frame(dwarf_lines *lines, uint64_t address, uint32_t depth, char *function,
-                       size_t function_bytes, char *file, size_t file_bytes, uint32_t *line);
+bool dwarf_lines_find_frame(dwarf_lines *lines, uint64_t address, uint32_t depth, char *function,
+                            size_t function_bytes, char *file, size_t file_bytes, uint32_t *line);
 
 #endif

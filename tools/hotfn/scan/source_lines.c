@@ -31,7 +31,7 @@ static opened *last = kept;  /* the image of the last query */
 static const char **folders; /* in addition to /usr/lib/debug; never freed */
 static uint32_t folder_count;
 
-bool hotfn_tool_source_dir(const char *folder)
+bool hotfn_tool_add_source_dir(const char *folder)
 {
     const char **larger = realloc(folders, (folder_count + 1) * sizeof *larger);
 
@@ -98,8 +98,8 @@ static bool ask_dwarf(uint64_t rva, char *file, size_t file_bytes, uint32_t *lin
 static bool ask_frame(uint64_t rva, uint32_t depth, char *function, size_t function_bytes,
                       char *file, size_t file_bytes, uint32_t *line)
 {
-    return last->dwarf && dwarf_lines_frame(last->dwarf, rva + last->info.link_base, depth,
-                                            function, function_bytes, file, file_bytes, line);
+    return last->dwarf && dwarf_lines_find_frame(last->dwarf, rva + last->info.link_base, depth,
+                                                 function, function_bytes, file, file_bytes, line);
 }
 
 static void close_dwarf(void)

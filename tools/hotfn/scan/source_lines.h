@@ -18,6 +18,6 @@ int32_t hotfn_tool_source_frame(void *user, const char *path, const uint8_t *id,
 
 /* Also search this folder for separate debug files and PDBs.  The string must stay valid.  False if
  * memory runs out. */
-bool hotfn_tool_source_dir(const char *folder);
+bool hotfn_tool_add_source_dir(const char *folder);
 
 #endif

@@ -100,7 +100,9 @@ bool symbol_sources_read_option(symbol_sources *s, int option, const char *argum
 {
     switch (option) {
     case SYMBOLS_NO_SEPARATE: s->options.flags |= HOTFN_SYMBOLS_NO_SEPARATE; return true;
-    case SYMBOLS_DIR: s->dirs[s->given_count++] = argument; return hotfn_tool_source_dir(argument);
+    case SYMBOLS_DIR:
+        s->dirs[s->given_count++] = argument;
+        return hotfn_tool_add_source_dir(argument);
     case SYMBOLS_PDB: s->pdb = argument; return true;
     case SYMBOLS_MAP: s->map = argument; return true;
     case SYMBOLS_FORCE: s->options.flags |= HOTFN_SYMBOLS_FORCE; return true;

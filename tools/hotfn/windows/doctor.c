@@ -27,8 +27,8 @@ static FARPROC find_in_ntdll(const char *name)
     return GetProcAddress(GetModuleHandleW(L"ntdll.dll"), name);
 }
 
-/* Windows 10 is the first system whose console has the sequences of a terminal, and with a known
- * loader notification before DllMain. */
+/* Windows 10 is the first version whose console understands the escape sequences of a terminal, and
+ * the first that is known to report a loaded module before it calls the module's DllMain. */
 static void check_system(doctor_finding *f)
 {
     get_version_fn get_version = (get_version_fn)(void (*)(void))find_in_ntdll("RtlGetVersion");
@@ -75,8 +75,9 @@ static void check_text(doctor_finding *f)
 
     if (!VirtualProtect(at, 1, PAGE_EXECUTE_READWRITE, &before)) {
         add_system_error(f, "the code of a program cannot be made writable");
-        doctor_raise_level(f, DOCTOR_PROBLEM,
-                           "allow dynamic code (exploit protection, ACG) for hotfn and the game");
+        doctor_raise_level(
+            f, DOCTOR_PROBLEM,
+            "allow dynamic code (exploit protection, ACG) for hotfn and the program");
         return;
     }
     *(volatile uint8_t *)at = *(volatile uint8_t *)at;
@@ -93,8 +94,9 @@ static void check_new_code(doctor_finding *f)
 
     doctor_add_text(f, "memory that was written %s be made executable", good ? "can" : "cannot");
     if (!good) {
-        doctor_raise_level(f, DOCTOR_PROBLEM,
-                           "allow dynamic code (exploit protection, ACG) for hotfn and the game");
+        doctor_raise_level(
+            f, DOCTOR_PROBLEM,
+            "allow dynamic code (exploit protection, ACG) for hotfn and the program");
     }
     if (page) {
         VirtualFree(page, 0, MEM_RELEASE);
@@ -111,7 +113,7 @@ static void check_slots(doctor_finding *f)
     } else {
         doctor_add_text(f, "no slot below %d is free here", DIRECT_TLS_SLOTS);
         doctor_raise_level(f, DOCTOR_WARNING,
-                           "a program with as many libraries in it cannot be counted");
+                           "a program that uses as many slots as this one cannot be counted");
     }
     if (slot != TLS_OUT_OF_INDEXES) {
         TlsFree(slot);

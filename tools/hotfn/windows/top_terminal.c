@@ -53,7 +53,7 @@ void top_get_terminal_size(uint32_t *columns, uint32_t *lines)
     *lines = known ? (uint32_t)(info.srWindow.Bottom - info.srWindow.Top + 1) : 24;
 }
 
-/* Events that are no keys, and keys without a letter, are passed over. */
+/* Skips events other than keys, and keys without an ASCII character. */
 int top_read_key(double seconds)
 {
     HANDLE in = GetStdHandle(STD_INPUT_HANDLE);
