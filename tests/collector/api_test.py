@@ -211,7 +211,7 @@ def anonymous_readers_are_allowed_on_request(place):
 
 
 def cut_off_by_server(c, path):
-    """The status of a request whose head is longer than the collector reads.  It closes the connection."""
+    """The status of a request whose head is longer than the collector reads; the collector closes the connection."""
     with socket.create_connection(("127.0.0.1", c.port), 30) as s:
         try:
             s.sendall(f"PUT {path} HTTP/1.1\r\nHost: x\r\nContent-Length: 0\r\n\r\n".encode())
@@ -272,7 +272,7 @@ def encode_modules(run, first, count):
 
 
 def a_build_has_a_limited_number_of_modules(place):
-    """Else one tester could fill the memory of the collector and slow down its writer."""
+    """Otherwise one client could fill the memory of the collector and slow down its writer."""
     with Collector(place) as c:
         run = uuid.uuid4()
         refused = c.put(run, encode_modules(run, 0, 4097), status=None)

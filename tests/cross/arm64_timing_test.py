@@ -82,7 +82,7 @@ def check_what_is_not_proven_is_counted(bench, build, cpu):
         if f["calls"] != counted[name]:
             return f"{name}: {f['calls']} calls, counted {counted[name]}"
     for name, reason in (("variable", "stack-arguments"), ("whence", "return-address"),
-                         ("doubles", "stack-arguments")):  # without branches: it might be an outlined function
+                         ("doubles", "stack-arguments")):  # doubles has no branches, so it might be an outlined function
         if functions[name]["timing"] != "count-only" or functions[name]["timing_reason"] != reason:
             return f"{name} must only be counted, for the reason {reason}: {functions[name]}"
     return None

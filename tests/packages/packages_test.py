@@ -126,7 +126,7 @@ def check_deb(work):
     if not shutil.which("lintian"):
         print("skipped: lintian is not installed")
     else:
-        # An upload to Debian needs a bug report for it; these packages are not uploaded.
+        # A first upload to Debian must close a bug report; these packages are not uploaded.
         text = output("lintian", "--fail-on", "error,warning", "--suppress-tags", "initial-upload-closes-no-bugs", *packages)
         assert not text.strip().startswith(("E:", "W:")), text
     for package in packages:

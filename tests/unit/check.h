@@ -2,8 +2,8 @@
 /*
  * The whole test framework.  A test file holds static functions whose names are claims
  * (relocate_keeps_rip_target_beyond_2gib), a table of them, and CHECK_MAIN(table).  A check that
- * fails prints file, line and values, and the test goes on.  The program prints TAP lines and ends
- * with 0 if every claim held.  An argument runs only the claims whose name contains it.
+ * fails prints file, line and values, and the test continues.  The program prints TAP lines and
+ * ends with 0 if every claim held.  An argument runs only the claims whose name contains it.
  */
 #ifndef HFN_TESTS_CHECK_H
 #define HFN_TESTS_CHECK_H
@@ -31,7 +31,7 @@ static inline int check_report(int held, const char *file, int line, const char 
 {
     if (!held) {
         check_failures++;
-        printf("# %s:%d: not so: %s\n", file, line, text);
+        printf("# %s:%d: does not hold: %s\n", file, line, text);
     }
     return held;
 }

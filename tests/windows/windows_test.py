@@ -314,7 +314,7 @@ def need_soak():
         raise cases.Skipped("it takes long; scripts/soak has it")
 
 
-def attach_again_and_again(folder):
+def attach_repeatedly(folder):
     need_soak()
     build_attach_target(folder)
     done = run_rounds(folder, ROUNDS, "attach_target.exe")
@@ -323,7 +323,7 @@ def attach_again_and_again(folder):
     assert done.stdout.split() == [b"refused"], done
 
 
-def attach_to_7zip_again_and_again(folder):
+def attach_to_7zip_repeatedly(folder):
     """It packs meanwhile; the rounds end with it."""
     if not os.path.isfile(os.environ.get("HOTFN_7ZA", "")):
         raise cases.Skipped("no HOTFN_7ZA (scripts/soak has it)")
@@ -456,7 +456,7 @@ if __name__ == "__main__":
     counting = [counts_equal_the_programs_own, parameters_may_be_kept_in_the_home_space,
                 nothing_is_kept_below_the_stack_pointer, first_calls_keep_vector_registers, exit_codes_are_passed_on,
                 paths_may_have_spaces_and_other_letters, relocated_addresses_are_rewritten, timed_calls_are_exact,
-                unwind_tables_are_needed, attach_again_and_again, attach_to_7zip_again_and_again,
+                unwind_tables_are_needed, attach_repeatedly, attach_to_7zip_repeatedly,
                 attach_and_detach_as_commands, attach_refuses_in_one_sentence, functions_over_budget_are_unhooked,
                 run_refuses_what_it_cannot_do]
     sys.exit(cases.run([*map(not_on_x86, counting), microsofts_exception_tests_pass, narrow_programs_are_refused,

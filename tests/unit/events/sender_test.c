@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* From the rings of a live record through a socket to a listener. */
+/* The sender reads events from the rings of a live record and sends them to a listener. */
 #include "events/sender.h"
 
 #include "live_events.h"
@@ -143,7 +143,8 @@ static void events_for_which_there_is_no_listener_are_skipped(void)
     end_test();
 }
 
-/* The listener does not read: at most one datagram in so many is waited for. */
+/* The listener does not read, so its queue becomes full; the sender skips events instead of waiting
+ * for each datagram. */
 static void a_full_queue_does_not_stop_the_sender(void)
 {
     begin_test("full");

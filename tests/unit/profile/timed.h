@@ -215,7 +215,7 @@ static inline void timed_fill(hfn_times *t, const timed_model *m, uint32_t threa
     }
 }
 
-/* The record at path, which has counts only, gets times. */
+/* Add times to the record at path, which has counts only. */
 static inline void timed_attach(const char *path, const timed_model *m, uint32_t threads)
 {
     hotfn_error err = HOTFN_ERROR_INIT;
@@ -244,7 +244,8 @@ static inline void timed_write_counts(const char *path, const timed_model *m, ui
     hfn_live_close(live);
 }
 
-/* The story as a finished record; each call costs so much, and those that take so long are slow. */
+/* Write the story as a finished record.  A call costs `inside` ticks of its own time and `outside`
+ * ticks of its caller's; a call of `slow` ticks or more is slow. */
 static inline timed_model *timed_write_slow(const char *path, uint64_t inside, uint64_t outside,
                                             uint64_t slow)
 {

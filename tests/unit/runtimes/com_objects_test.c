@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* The objects to which interface pointers belong, from their creation to their release. */
 #include "runtimes/com_objects.h"
 
 #include "check.h"
@@ -35,7 +36,7 @@ static void each_pointer_ends_its_object(void)
     CHECK(!end_by(0x2000));
 }
 
-static void a_pointer_of_an_object_before_does_not_end_a_new_one(void)
+static void a_pointer_of_an_earlier_object_does_not_end_a_new_one(void)
 {
     hfn_com_pointer before;
 
@@ -72,7 +73,7 @@ static void many_objects_are_distinguished(void)
 static const check_test tests[] = {
     CHECK_TEST(an_object_is_created_once_until_it_ends),
     CHECK_TEST(each_pointer_ends_its_object),
-    CHECK_TEST(a_pointer_of_an_object_before_does_not_end_a_new_one),
+    CHECK_TEST(a_pointer_of_an_earlier_object_does_not_end_a_new_one),
     CHECK_TEST(a_class_object_has_a_class_and_no_end),
     CHECK_TEST(many_objects_are_distinguished),
 };

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* The names of interfaces and methods in a type library. */
 #include "runtimes/com_typelib.h"
 
 #include "base/byte_order.h"

@@ -110,7 +110,7 @@ def main():
         check_places(hotfn, image, pdb, folder)
         check_other_build(hotfn, image, other, folder)
     for problem in problems:
-        print("# not so:", problem)
+        print("# does not hold:", problem)
     print(f"1..1\n{'not ' if problems else ''}ok 1 pdb_found")
     return 1 if problems else 0
 
