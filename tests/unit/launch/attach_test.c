@@ -348,7 +348,7 @@ static void the_target_is_unharmed_whichever_step_of_an_attach_fails(void)
         hotfn_status status = attach_in_mode(&launch, pid, NULL, false, HOTFN_LAUNCH_TIME, &err);
         was_reached = hfn_os_remote_get_steps() >= step;
         hfn_os_remote_fail_at(0);
-        if (status == HOTFN_OK) { /* no step failed, or the attach repeated the one that did */
+        if (status == HOTFN_OK) { /* no step failed, or the attach repeated the step */
             hotfn_launch_destroy(launch);
         } else {
             failed++;
