@@ -307,7 +307,7 @@ def what_cannot_be_done_is_refused_in_one_sentence(folder):
     assert "no hotfn counts process" in ctl("--mode", "off", str(os.getpid()), code=1)
     assert "there is no process" in ctl("--mode", "off", str(2 ** 22 - 1), code=1)
     (folder / "text").write_text("text" * 100)
-    assert "no record" in ctl("--mode", "off", str(folder / "text"), code=1)
+    assert "not a record" in ctl("--mode", "off", str(folder / "text"), code=1)
     assert "cannot be read" in ctl("--mode", "off", str(folder / "missing"), code=1)
     with Counted(folder, "run", "--budget", "5%") as target:
         assert "without --budget" in ctl("--mode", "off", str(target.pid), code=1)
