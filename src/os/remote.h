@@ -129,6 +129,17 @@ hfn_os_error hfn_os_remote_end_calls(hfn_remote *remote);
 uint32_t hfn_os_remote_find_gaps(const hfn_remote *remote, uint64_t begin, uint64_t end,
                                  hfn_os_gap *out, uint32_t capacity);
 
+/* Pages that are private copies of a part of a file. */
+typedef struct hfn_remote_code {
+    uint64_t begin, end;
+    uint64_t device, inode; /* as /proc/PID/maps has them; 0: unknown */
+    uint64_t offset;        /* of `begin` in the file */
+} hfn_remote_code;
+/* Visit all such pages by rising address, executable or not, until visit returns false.  False if
+ * they cannot be listed. */
+typedef bool (*hfn_remote_code_fn)(void *user, const hfn_remote_code *code);
+bool hfn_os_remote_each_file(uint32_t pid, hfn_remote_code_fn visit, void *user);
+
 /* Visit the files of which the process has code mapped, until visit returns false.  False if they
  * cannot be listed. */
 enum { HFN_REMOTE_MODULE_CODE = 8 };
@@ -137,7 +148,7 @@ typedef struct hfn_remote_module {
     bool is_available; /* false: deleted, or no regular file                 */
     bool is_main;
     uint64_t base, end; /* of its mappings */
-    hfn_remote_range code[HFN_REMOTE_MODULE_CODE];
+    hfn_remote_code code[HFN_REMOTE_MODULE_CODE];
     uint32_t code_count;
 } hfn_remote_module;
 typedef bool (*hfn_remote_module_fn)(void *user, const hfn_remote_module *module);

@@ -77,6 +77,22 @@ def libraries_are_loaded_and_unloaded(folder):
     survive_rounds(folder, "dlopen", str(build_library()))
 
 
+def data_in_place_of_a_library_are_unharmed(folder):
+    with Program([build(), "data", str(build_library())]) as target:
+        target.expect("ready")
+        target.expect("loaded")
+        hotfn = subprocess.Popen([HOTFN, "attach", "-q", "--module", "*", "-o", folder / "data.hfr", str(target.pid)])
+        base.wait_until_attached(target, hotfn)
+        target.process.stdin.write("x")
+        target.process.stdin.flush()
+        target.expect("replaced")
+        hotfn.send_signal(signal.SIGINT)
+        assert hotfn.wait(timeout=60) == 0
+        check_text(target.pid)
+        assert not own_mappings(target.pid), own_mappings(target.pid)
+        finish(target)
+
+
 def processes_are_forked(folder):
     survive_rounds(folder, "fork")
 
@@ -245,6 +261,7 @@ def a_process_without_memory_is_refused_and_goes_on(folder):
 
 CASES = [
     libraries_are_loaded_and_unloaded,
+    data_in_place_of_a_library_are_unharmed,
     processes_are_forked,
     threads_are_started_as_fast_as_possible,
     the_program_is_replaced,

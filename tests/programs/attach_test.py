@@ -221,20 +221,30 @@ def maps_of(pid):
     return pathlib.Path(f"/proc/{pid}/maps").read_text().splitlines()
 
 
+def is_text_of_file(pid, memory, place, offset, path):
+    begin, end = (int(w, 16) for w in place.split("-"))
+    with open(f"/proc/{pid}/root{path}", "rb") as file:
+        file.seek(offset)
+        expected = file.read(end - begin)
+    try:
+        memory.seek(begin)
+        return memory.read(end - begin)[:len(expected)] == expected
+    except OSError:  # it was unloaded
+        return False
+
+
 def check_text(pid):
-    """The code in memory is that of the files."""
+    """The code in memory is that of the files.  A program may unload a library between the list and the comparison."""
     with open(f"/proc/{pid}/mem", "rb") as memory:
         for line in maps_of(pid):
             words = line.split(maxsplit=5)
             if "x" not in words[1] or len(words) < 6 or not words[5].startswith("/"):
                 continue
-            begin, end = (int(w, 16) for w in words[0].split("-"))
-            memory.seek(begin)
-            found = memory.read(end - begin)
-            with open(f"/proc/{pid}/root{words[5]}", "rb") as file:
-                file.seek(int(words[2], 16))
-                expected = file.read(end - begin)
-            assert found[:len(expected)] == expected, f"the code of {words[5]} differs from the file"
+            for _ in range(100):
+                if is_text_of_file(pid, memory, words[0], int(words[2], 16), words[5]) or line not in maps_of(pid):
+                    break
+            else:
+                raise AssertionError(f"the code of {words[5]} differs from the file")
 
 
 def own_mappings(pid):

@@ -16,6 +16,7 @@
 #include "arch/call_site.h"
 #include "hooks/hookset.h"
 #include "launch/attach/attached.h"
+#include "launch/attach/code_files.h"
 #include "launch/attach/journal.h"
 #include "launch/launch.h"
 #include "os/remote.h"
@@ -37,7 +38,7 @@ typedef struct hfn_mirror {
     hfn_remote_range zone; /* addresses of the target that the mirror represents */
     uint64_t distance;     /* modulo 2^64 */
     uint64_t base, end;    /* of the module, in the target */
-    hfn_remote_range code[HFN_REMOTE_MODULE_CODE];
+    hfn_remote_code code[HFN_REMOTE_MODULE_CODE];
     uint8_t *shown[HFN_REMOTE_MODULE_CODE]; /* the code as the target has it now */
     uint32_t code_count;
     bool is_needed;        /* without it, the attach fails */
@@ -83,7 +84,8 @@ struct hfn_attachment {
     hfn_attached_site *sites;
     size_t site_count, site_capacity;
     bool has_fork_site, is_timed;
-    bool uses_gs; /* a thread's row is found by its gs base, else by its word */
+    bool uses_gs;         /* a thread's row is found by its gs base, else by its word */
+    hfn_code_files files; /* while the target stands, before its code is changed */
     hotfn_hooks *hooks;
     hfn_hook_space space;
     hotfn_commit_stats stats;

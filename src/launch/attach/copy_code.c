@@ -61,6 +61,7 @@ void hfn_mirrors_touch_code(hfn_attachment *a)
 /* A part of a run that lies in one code range of a mirror. */
 typedef struct code_part {
     hfn_mirror *mirror;
+    const hfn_remote_code *code;
     uint64_t address;
     uint32_t byte_count;
     const uint8_t *shown, *wanted;
@@ -72,11 +73,14 @@ static bool find_part(const hfn_attachment *a, uint64_t address, uint64_t end, c
     hfn_mirror *m = hfn_mirror_of(a, address);
 
     for (uint32_t c = 0; m && c < m->code_count; c++) {
-        const hfn_remote_range *code = &m->code[c];
+        const hfn_remote_code *code = &m->code[c];
         if (address >= code->begin && address < code->end) {
-            *out =
-                (code_part){ m, address, (uint32_t)((end < code->end ? end : code->end) - address),
-                             m->shown[c] + (address - code->begin), get_local_bytes(m, address) };
+            *out = (code_part){ m,
+                                code,
+                                address,
+                                (uint32_t)((end < code->end ? end : code->end) - address),
+                                m->shown[c] + (address - code->begin),
+                                get_local_bytes(m, address) };
             return true;
         }
     }
@@ -102,10 +106,13 @@ static bool each_part(hfn_attachment *a, part_fn visit)
     return true;
 }
 
+/* Whether the process still maps the file that was copied, and its code is as it was. */
 static bool compare_part(hfn_attachment *a, const code_part *part)
 {
     hfn_mirror *m = part->mirror;
 
+    m->is_dropped = m->is_dropped || !hfn_code_files_have(&a->files, part->code, part->address,
+                                                          part->address + part->byte_count);
     for (int i = 0; i < READ_TRIES && !m->is_dropped; i++) {
         if (hfn_os_remote_read(&a->remote, part->address, a->buffer, part->byte_count)) {
             m->is_dropped = memcmp(a->buffer, part->shown, part->byte_count) != 0;
@@ -123,7 +130,7 @@ static bool write_part(hfn_attachment *a, const code_part *part)
 
 bool hfn_mirrors_drop_changed(hfn_attachment *a)
 {
-    if (!each_part(a, compare_part)) {
+    if (!hfn_code_files_list(&a->files, &a->remote) || !each_part(a, compare_part)) {
         return false;
     }
     for (size_t i = 0; i < a->mirror_count; i++) {

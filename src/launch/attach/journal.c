@@ -113,6 +113,19 @@ bool hfn_journal_add_patch(hfn_journal *j, uint32_t kind, uint64_t address, cons
     return true;
 }
 
+bool hfn_journal_add_file(hfn_journal *j, const hfn_remote_code *code)
+{
+    hfn_journal_entry entry = { HFN_JOURNAL_FILE, 0, code->begin, code->end };
+    uint8_t *at = append_entry(j, &entry, sizeof *code);
+
+    if (!at) {
+        return false;
+    }
+    memcpy(at, code, sizeof *code);
+    publish_entry(j, sizeof *code);
+    return true;
+}
+
 void hfn_journal_withdraw(hfn_journal *j, uint64_t begin, uint64_t end)
 {
     const uint32_t withdrawn = HFN_JOURNAL_WITHDRAWN;
@@ -236,7 +249,8 @@ bool hfn_journal_next(const hfn_journal *j, uint64_t *cursor, hfn_journal_entry 
         return false;
     }
     memcpy(out, base + at, sizeof *out);
-    more = pad_bytes(2ull * out->byte_count);
+    more =
+        out->kind == HFN_JOURNAL_FILE ? sizeof(hfn_remote_code) : pad_bytes(2ull * out->byte_count);
     at += sizeof *out;
     if (more > used - at || (out->kind != HFN_JOURNAL_ISLAND && out->end < out->address)) {
         return false;

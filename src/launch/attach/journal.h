@@ -18,7 +18,7 @@
 
 #define HFN_JOURNAL_MEMORY_NAME "hotfn-attach"
 #define HFN_JOURNAL_MAGIC UINT64_C(0x6c616e72756f6a68) /* "hjournal" */
-#define HFN_JOURNAL_VERSION 4u
+#define HFN_JOURNAL_VERSION 5u
 
 /* States of the target that header.target_id names.  Its forked children share the word. */
 enum {
@@ -55,12 +55,13 @@ typedef struct hfn_journal_header {
 } hfn_journal_header;
 
 typedef enum hfn_journal_kind {
-    HFN_JOURNAL_PAGES = 1, /* [address, end) was mapped */
-    HFN_JOURNAL_CODE,      /* the same, and threads execute it */
-    HFN_JOURNAL_PATCH,     /* byte_count original bytes follow, then those that replace them */
-    HFN_JOURNAL_ISLAND,    /* a thread at `address` continues at `end` when the code is restored */
-    HFN_JOURNAL_WITHDRAWN, /* was another kind, and is none any more */
-    HFN_JOURNAL_LATE_PATCH /* a PATCH that unwinders need while stubs have frames on stacks */
+    HFN_JOURNAL_PAGES = 1,  /* [address, end) was mapped */
+    HFN_JOURNAL_CODE,       /* the same, and threads execute it */
+    HFN_JOURNAL_PATCH,      /* byte_count original bytes follow, then those that replace them */
+    HFN_JOURNAL_ISLAND,     /* a thread at `address` continues at `end` when the code is restored */
+    HFN_JOURNAL_WITHDRAWN,  /* was another kind, and is none any more */
+    HFN_JOURNAL_LATE_PATCH, /* a PATCH that unwinders need while stubs have frames on stacks */
+    HFN_JOURNAL_FILE        /* an hfn_remote_code follows, of which patches change pages */
 } hfn_journal_kind;
 
 typedef struct hfn_journal_entry {
@@ -83,6 +84,7 @@ void hfn_journal_clear(hfn_journal *journal);
 bool hfn_journal_add(hfn_journal *journal, const hfn_journal_entry *entry);
 bool hfn_journal_add_patch(hfn_journal *journal, uint32_t kind, uint64_t address,
                            const uint8_t *original, const uint8_t *patched, uint32_t byte_count);
+bool hfn_journal_add_file(hfn_journal *journal, const hfn_remote_code *code);
 /* Withdraw the patches in [begin, end), before they are written. */
 void hfn_journal_withdraw(hfn_journal *journal, uint64_t begin, uint64_t end);
 static inline bool hfn_journal_is_patch(const hfn_journal_entry *entry)

@@ -119,6 +119,7 @@ void hfn_mirrors_finish(hfn_attachment *a)
     hfn_free_memory(&a->env, a->mirrors, a->mirror_capacity * sizeof *a->mirrors);
     hfn_free_memory(&a->env, a->stubs, a->stub_capacity * sizeof *a->stubs);
     hfn_free_memory(&a->env, a->sites, a->site_capacity * sizeof *a->sites);
+    hfn_code_files_free(&a->files, &a->env);
     a->sites = NULL;
     a->site_count = a->site_capacity = 0;
     a->mirrors = NULL;
@@ -477,8 +478,10 @@ static bool journal_code(hfn_journal *journal, const hfn_mirror *m, uint32_t ran
 bool hfn_mirrors_write_journal(hfn_attachment *a)
 {
     for (size_t i = 0; i < a->mirror_count; i++) {
-        for (uint32_t c = 0; c < a->mirrors[i].code_count; c++) {
-            if (!journal_code(&a->journal, &a->mirrors[i], c)) {
+        const hfn_mirror *m = &a->mirrors[i];
+        for (uint32_t c = 0; c < m->code_count; c++) {
+            if (!hfn_journal_add_file(&a->journal, &m->code[c]) ||
+                !journal_code(&a->journal, m, c)) {
                 return false;
             }
         }

@@ -48,26 +48,34 @@ static uint64_t page_up(uint64_t bytes)
 
 /* ---- Code. */
 
-/* Replace what is as hotfn left it; bytes that others have changed are counted. */
-static void merge_patch(hfn_removal *r, uint8_t *now, const uint8_t *original, uint32_t count)
+/* Replace what is as hotfn left it; bytes that others have changed are counted.  Returns whether
+ * bytes were replaced. */
+static bool merge_patch(hfn_removal *r, uint8_t *now, const uint8_t *original, uint32_t count)
 {
     const uint8_t *patched = original + count;
+    bool is_changed = false;
 
     for (uint32_t i = 0; i < count; i++) {
         if (now[i] == patched[i]) {
+            is_changed |= now[i] != original[i];
             now[i] = original[i];
         } else if (now[i] != original[i]) {
             r->foreign++;
         }
     }
+    return is_changed;
 }
 
-/* A part of the run may be unmapped by now (dlclose). */
-static bool is_mapped(const hfn_removal *r, uint64_t begin, uint64_t end)
+/* A part of the run may be unmapped by now (dlclose), and other memory mapped there. */
+static bool is_own_code(const hfn_removal *r, uint64_t begin, uint64_t end)
 {
-    hfn_os_gap gap;
-
-    return hfn_os_remote_find_gaps(r->remote, begin, end, &gap, 1) == 0;
+    for (size_t i = 0; i < r->code_count; i++) {
+        const hfn_remote_code *code = &r->codes[i];
+        if (begin >= code->begin && end <= code->end) {
+            return hfn_code_files_have(&r->files, code, begin, end);
+        }
+    }
+    return false;
 }
 
 static bool is_wanted(const hfn_journal_entry *entry, bool with_late)
@@ -81,6 +89,7 @@ static bool restore_range(hfn_removal *r, const hfn_journal_run *run, uint64_t b
     uint64_t cursor = run->first;
     hfn_journal_entry entry;
     const uint8_t *bytes;
+    bool is_changed = false;
 
     if (!hfn_os_remote_read(r->remote, begin, r->buffer, (uint32_t)(end - begin))) {
         return false;
@@ -88,10 +97,11 @@ static bool restore_range(hfn_removal *r, const hfn_journal_run *run, uint64_t b
     while (cursor < run->behind && hfn_journal_next(r->journal, &cursor, &entry, &bytes)) {
         if (is_wanted(&entry, with_late) && entry.address >= begin &&
             entry.address + entry.byte_count <= end) {
-            merge_patch(r, r->buffer + (entry.address - begin), bytes, entry.byte_count);
+            is_changed |=
+                merge_patch(r, r->buffer + (entry.address - begin), bytes, entry.byte_count);
         }
     }
-    return hfn_os_remote_write(r->remote, begin, r->buffer, (uint32_t)(end - begin));
+    return !is_changed || hfn_os_remote_write(r->remote, begin, r->buffer, (uint32_t)(end - begin));
 }
 
 /* Pages that are gone need nothing.  A run that is partly gone is restored page by page; a patch
@@ -100,11 +110,11 @@ static bool restore_run(hfn_removal *r, const hfn_journal_run *run, bool with_la
 {
     bool ok = true;
 
-    if (is_mapped(r, run->begin, run->end)) {
+    if (is_own_code(r, run->begin, run->end)) {
         return restore_range(r, run, run->begin, run->end, with_late);
     }
     for (uint64_t at = run->begin; at < run->end; at += PAGE_BYTES) {
-        ok = (!is_mapped(r, at, at + PAGE_BYTES) ||
+        ok = (!is_own_code(r, at, at + PAGE_BYTES) ||
               restore_range(r, run, at, at + PAGE_BYTES, with_late)) &&
              ok;
     }
@@ -427,8 +437,8 @@ static void work_on_stopped(hfn_removal *r)
         r->is_gone = place == HFN_JOURNAL_GONE;
         return;
     }
-    if (!restore_code(r, !is_timed) || (!is_timed && !clear_words(r)) ||
-        !hfn_os_remote_adjust(r->remote, move_pc, &search)) {
+    if (!hfn_code_files_list(&r->files, r->remote) || !restore_code(r, !is_timed) ||
+        (!is_timed && !clear_words(r)) || !hfn_os_remote_adjust(r->remote, move_pc, &search)) {
         return;
     }
     r->is_restored = true;
@@ -456,13 +466,30 @@ static void try_once(hfn_removal *r, uint64_t stop_ns)
     r->error = error != 0 ? error : r->error;
 }
 
+static bool collect_code(hfn_removal *r, const uint8_t *bytes)
+{
+    if (!hfn_grow_array(&r->remote->env, (void **)&r->codes, &r->code_capacity, r->code_count + 1,
+                        sizeof *r->codes)) {
+        return false;
+    }
+    memcpy(&r->codes[r->code_count++], bytes, sizeof *r->codes);
+    return true;
+}
+
 static bool collect_marks(hfn_removal *r)
 {
     hfn_journal_entry entry;
     uint64_t cursor = 0, next = 0;
+    const uint8_t *bytes;
 
-    for (; hfn_journal_next(r->journal, &next, &entry, NULL); cursor = next) {
+    for (; hfn_journal_next(r->journal, &next, &entry, &bytes); cursor = next) {
         if (hfn_journal_is_patch(&entry)) {
+            continue;
+        }
+        if (entry.kind == HFN_JOURNAL_FILE) {
+            if (!collect_code(r, bytes)) {
+                return false;
+            }
             continue;
         }
         if (!hfn_grow_array(&r->remote->env, (void **)&r->marks, &r->mark_capacity,
@@ -503,8 +530,11 @@ void hfn_removal_run(hfn_removal *r)
         r->error = hfn_os_get_out_of_memory();
     }
     hfn_free_memory(&r->remote->env, r->marks, r->mark_capacity * sizeof *r->marks);
+    hfn_free_memory(&r->remote->env, r->codes, r->code_capacity * sizeof *r->codes);
+    hfn_code_files_free(&r->files, &r->remote->env);
     r->marks = NULL;
-    r->mark_count = r->mark_capacity = 0;
+    r->codes = NULL;
+    r->mark_count = r->mark_capacity = r->code_count = r->code_capacity = 0;
 }
 
 static uint64_t count_code_bytes(const hfn_journal *journal)

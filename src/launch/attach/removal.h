@@ -4,6 +4,7 @@
 #ifndef HFN_LAUNCH_REMOVAL_H
 #define HFN_LAUNCH_REMOVAL_H
 
+#include "launch/attach/code_files.h"
 #include "launch/attach/journal.h"
 
 /* Initially zero except remote, journal, buffer, before_unmap and user. */
@@ -29,7 +30,10 @@ typedef struct hfn_removal {
      * journal. */
     hfn_journal_entry *marks;
     size_t mark_count, mark_capacity;
-    bool gives_up; /* open calls are not waited for any longer */
+    hfn_remote_code *codes; /* whose pages have patches */
+    size_t code_count, code_capacity;
+    hfn_code_files files; /* that the stopped process has mapped */
+    bool gives_up;        /* open calls are not waited for any longer */
 } hfn_removal;
 
 enum { HFN_REMOVAL_BUFFER_BYTES = 1 << 20 };

@@ -73,7 +73,7 @@ static uint32_t find_entry(const hfn_mirror *m, uint64_t address)
 /* Is there a jump to `entry` behind the call, after instructions that load registers? */
 static bool begins_again(const growth_search *s, uint64_t call, uint64_t entry)
 {
-    const hfn_remote_range *code = &s->mirror->code[s->range];
+    const hfn_remote_code *code = &s->mirror->code[s->range];
     const uint8_t *bytes = s->mirror->shown[s->range];
     uint64_t at = call + CALL_BYTES;
     hfn_instruction in;
@@ -163,7 +163,7 @@ static void visit_calls(growth_search *s)
     const hfn_mirror *m = s->mirror;
 
     for (s->range = 0; s->range < m->code_count; s->range++) {
-        const hfn_remote_range *code = &m->code[s->range];
+        const hfn_remote_code *code = &m->code[s->range];
         const uint8_t *begin = m->shown[s->range], *end = begin + (code->end - code->begin);
         for (const uint8_t *at = begin; end - at > CALL_BYTES; at++) {
             at = memchr(at, CALL_OPCODE, (size_t)(end - at));

@@ -24,7 +24,7 @@ enum { LINE_BYTES = HFN_OS_PATH_BYTES + 128 };
 typedef struct map_line {
     uint64_t begin, end, offset, inode;
     unsigned major, minor;
-    bool is_executable;
+    bool is_executable, is_private;
     const char *path; /* into the line */
 } map_line;
 
@@ -40,6 +40,7 @@ static bool parse_line(char *line, map_line *out)
     }
     line[strcspn(line, "\n")] = 0;
     out->is_executable = protection[2] == 'x';
+    out->is_private = protection[3] == 'p';
     out->path = line + path_at;
     return true;
 }
@@ -50,6 +51,33 @@ static FILE *open_maps(uint32_t pid)
 
     snprintf(path, sizeof path, "/proc/%u/maps", pid);
     return fopen(path, "re");
+}
+
+static hfn_remote_code get_code(const map_line *line)
+{
+    return (hfn_remote_code){ line->begin, line->end, (uint64_t)line->major << 32 | line->minor,
+                              line->inode, line->offset };
+}
+
+bool hfn_os_remote_each_file(uint32_t pid, hfn_remote_code_fn visit, void *user)
+{
+    char line[LINE_BYTES];
+    FILE *maps = open_maps(pid);
+    hfn_remote_code code;
+    bool go_on = true;
+    map_line parsed;
+
+    if (!maps) {
+        return false;
+    }
+    while (go_on && fgets(line, sizeof line, maps)) {
+        if (parse_line(line, &parsed) && parsed.inode != 0 && parsed.is_private) {
+            code = get_code(&parsed);
+            go_on = visit(user, &code);
+        }
+    }
+    fclose(maps);
+    return true;
 }
 
 /* ---- Modules. */
@@ -131,8 +159,8 @@ static void add_line(module_walk *walk, const map_line *line)
         snprintf(m->path, sizeof m->path, "%s", line->path);
     }
     m->end = line->end;
-    if (line->is_executable && m->code_count < HFN_REMOTE_MODULE_CODE) {
-        m->code[m->code_count++] = (hfn_remote_range){ line->begin, line->end };
+    if (line->is_executable && line->is_private && m->code_count < HFN_REMOTE_MODULE_CODE) {
+        m->code[m->code_count++] = get_code(line);
     }
 }
 

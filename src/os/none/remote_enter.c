@@ -94,6 +94,12 @@ uint32_t hfn_os_remote_find_gaps(const hfn_remote *remote, uint64_t begin, uint6
     return 0;
 }
 
+bool hfn_os_remote_each_file(uint32_t pid, hfn_remote_code_fn visit, void *user)
+{
+    (void)pid, (void)visit, (void)user;
+    return false;
+}
+
 bool hfn_os_remote_find_shared(uint32_t pid, const char *name, hfn_remote_range *out)
 {
     (void)pid;

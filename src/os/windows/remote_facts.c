@@ -23,7 +23,8 @@ static void add_code(hfn_remote_module *out, const MEMORY_BASIC_INFORMATION *pag
 
     if (pages->State == MEM_COMMIT && (pages->Protect & executable) &&
         out->code_count < HFN_REMOTE_MODULE_CODE) {
-        out->code[out->code_count++] = (hfn_remote_range){ begin, begin + pages->RegionSize };
+        out->code[out->code_count++] =
+            (hfn_remote_code){ .begin = begin, .end = begin + pages->RegionSize };
     }
 }
 

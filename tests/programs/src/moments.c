@@ -3,6 +3,7 @@
  * may meet, and checks each result; then it ends with status 0:
  *
  *   dlopen LIBRARY   threads load a library, call it and unload it
+ *   data LIBRARY     on a byte of input, data takes the place of a library's code
  *   fork             threads fork children that call functions
  *   storm            threads start threads that end at once
  *   exec             replaces itself, from the main thread and from another one
@@ -17,10 +18,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { THREADS = 3, STARTED = 8 };
+enum { THREADS = 3, STARTED = 8, PAGE_BYTES = 4096 };
 
 static atomic_int ends;
 static char **words;
@@ -152,6 +154,32 @@ static void run_exec(int number)
     replace(NULL);
 }
 
+/* The data are the code that the library had at last, with hotfn's changes. */
+static void run_data(void)
+{
+    static char before[PAGE_BYTES], after[PAGE_BYTES];
+    void *library = dlopen(words[2], RTLD_NOW | RTLD_LOCAL);
+    char *page, byte;
+
+    check(library != NULL, "the library cannot be loaded");
+    page = (char *)((unsigned long)dlsym(library, "answer") & -(unsigned long)PAGE_BYTES);
+    memcpy(before, page, PAGE_BYTES);
+    puts("loaded");
+    fflush(stdout);
+    check(read(0, &byte, 1) == 1, "no input");
+    memcpy(after, page, PAGE_BYTES);
+    check(memcmp(before, after, PAGE_BYTES) != 0, "the library was not hooked");
+    check(dlclose(library) == 0, "the library cannot be unloaded");
+    check(mmap(page, PAGE_BYTES, PROT_READ | PROT_WRITE,
+               MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0) == page,
+          "the library's place is not free");
+    memcpy(page, after, PAGE_BYTES);
+    puts("replaced");
+    fflush(stdout);
+    input_has_ended(-1);
+    check(memcmp(page, after, PAGE_BYTES) == 0, "the data were changed");
+}
+
 static void *end_process(void *user)
 {
     input_has_ended(-1);
@@ -166,6 +194,10 @@ int main(int count, char **arguments)
     if (count < 3 || strcmp(words[2], "0") == 0 || words[2][0] == '/') {
         puts("ready");
         fflush(stdout);
+    }
+    if (strcmp(words[1], "data") == 0) {
+        run_data();
+        return 0;
     }
     if (strcmp(words[1], "exec") == 0) {
         run_exec(atoi(words[2]));
