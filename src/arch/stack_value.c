@@ -127,7 +127,8 @@ int32_t hfn_stack_clear_bits(int32_t value)
 
 /* The difference of two stack addresses is a number that does not depend on the stack's address.
  * Compilers fold the difference of two known places, so where code computes it, it may be meant to
- * restore an address; so may an address that is subtracted from a number (neg). */
+ * restore an address; the same holds for an address that is subtracted from a number (neg).
+ */
 int32_t hfn_stack_subtract(int32_t a, int32_t b)
 {
     if (!hfn_stack_is_related(a) && !hfn_stack_is_related(b)) {

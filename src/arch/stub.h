@@ -132,10 +132,10 @@ typedef struct hfn_stub_edit {
     uint8_t timed[8], counted[8];
 } hfn_stub_edit;
 enum { HFN_STUB_MAX_EDITS = 2, HFN_STUB_TIMED_BYTES = 176 };
-/* Find them in the first bytes of a stub, at most HFN_STUB_TIMED_BYTES of which matter.  Returns
- * their number; 0: the stub does not time, or its calls are only counted already, or the library
- * is built for another CPU than x86-64. */
 bool hfn_stub_has_edits(void); /* is the library built for x86-64? */
+/* Find the edits in the first bytes of a stub, at most HFN_STUB_TIMED_BYTES of which matter.
+ * Returns their number; 0: the stub does not time, or its calls are only counted already, or the
+ * library is built for another CPU than x86-64. */
 uint32_t hfn_stub_find_timing(hfn_stub_edit out[HFN_STUB_MAX_EDITS], const uint8_t *entry,
                               uint32_t byte_count);
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * HOT PATH: the process executes another program, in a signal handler or a child of vfork too.  Its
- * threads end then and with them their calls; without a mark these would last until the end of the
- * program that takes the process over.
+ * HOT PATH: marks the rows of a process that executes another program, also in a signal handler or
+ * in a child of vfork.  Its threads and their open calls end then; without the mark, these calls
+ * would seem to last until the new program ends.
  */
 #include "counters/rows.h"
 #include "counters/thread_row.h"

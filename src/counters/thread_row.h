@@ -47,9 +47,10 @@ uint8_t *hfn_thread_row_claim(void);
  * for processes whose threads may have no row pointer.  HOT PATH: see thread_row.c. */
 HFN_SYSTEM_V void hfn_thread_row_count_shared(void *slot_bytes);
 
-/* core/core.h: the address of the calling thread's word that holds the row pointer in the core; 0:
- * the gs base leads to the row.  Let it lead to the row with this index, or to the discard row. */
+/* core/core.h: the address of the word in which the core keeps the calling thread's row pointer; 0:
+ * the gs base leads to the row instead. */
 uint64_t hfn_core_word_address(void);
+/* core/core.h: let the gs base lead to the row with this index, or to the discard row. */
 void hfn_core_set_gs_row(uint64_t index);
 
 /* In assembly, one file for each CPU. */

@@ -101,7 +101,7 @@ static void close_entry(hfn_unwind *u, uint8_t *entry)
 static void put_cie(hfn_unwind *u, bool key_b)
 {
     uint64_t personality = u->personality;
-    /* code 1, data minus a word, as a signed number of 7 bits */
+    /* code alignment 1; data alignment minus a word, as a signed number of 7 bits */
     const uint8_t factors[] = { 1, 0x80 - WORD_BYTES, hfn_stub_get_return_column() };
     uint8_t state[HFN_STUB_CIE_STATE_MAX];
     uint8_t *entry = u->at;

@@ -123,8 +123,8 @@ static uint32_t find_shared_info(hfn_unwind *u, uint32_t lowered_bytes)
 
 /* ---- Gates. */
 
-/* Only the call gate has a frame: push rbp; mov rbp, rsp; pushes, of which the fifth behind the
- * flags is rbx's at rbp - 40; and a stack that is aligned anew.  The frame's base is 48 bytes below
+/* Only the call gate has a frame: push rbp; mov rbp, rsp; then pushes, of which that of rbx is at
+ * rbp - 40; then it aligns the stack.  The frame's base is 48 bytes below
  * rbp, so that rbx is at a positive distance. */
 void hfn_unwind_code(hfn_unwind *u, uint64_t address, uint64_t byte_count, const uint8_t *cfi,
                      uint32_t cfi_bytes)
@@ -197,8 +197,8 @@ static uint32_t count_slots(const uint8_t *code)
     }
 }
 
-/* The offset in the moved code of what is at this offset of the original, counted from the site;
- * UINT32_MAX behind the instructions that moved. */
+/* The offset in the moved code that corresponds to an offset from the site in the original code;
+ * UINT32_MAX if it lies behind the instructions that moved. */
 static uint32_t map_offset(const hfn_plan_hook *hook, uint32_t moved_end, uint32_t offset)
 {
     for (uint32_t i = 0; i < hook->step_count; i++) {

@@ -156,7 +156,7 @@ const hfn_region *hfn_code_region(const hfn_code *code, uint64_t rva)
                                                                          : NULL;
 }
 
-/* The four bits of each byte are in the order of the bytes, so 16 bytes are looked at together. */
+/* The four bits of each byte are in the order of the bytes, so 16 bytes are checked together. */
 uint64_t hfn_region_next_marked(const hfn_region *region, uint64_t rva)
 {
     while (rva < region->end) {

@@ -6,7 +6,8 @@
  *                          adr b; add b, b, w, sxtb|sxth|sxtw #2; br b
  *     adrp t; add t, t, #; ldrb|ldrh w, [t, i, ...]; adr b; add b, b, x, lsl #2; br b
  *     adrp t; add t, t, #; ldrsw x, [t, i, lsl #2]; add t, t, x; br t
- * The number of entries comes from an earlier `cmp i, #n; b.hi`; it is 0 if there is none.
+ * The number of entries comes from an earlier `cmp i, #n` with b.hi or b.hs, or from an `and` that
+ * masks the index; it is 0 if there is neither.
  */
 #include "arch/arm64/dispatch.h"
 

@@ -75,7 +75,9 @@ static inline bool hfn_arm64_is_related(const hfn_arm64_step *p, uint32_t reg)
 /* stack_use.c: may the value be stored to memory or passed on? */
 hfn_stack_outcome hfn_arm64_check_passed(const hfn_stack_state *state, int32_t value);
 
-/* stack_use.c: set rd (31 is sp) to value: not a special value. */
+/* stack_use.c: set rd, in which 31 means sp, to the value, which is neither the return address nor
+ * the caller's frame pointer.  Fails if the value is an address in the caller's frame, or not a
+ * possible value of sp. */
 hfn_stack_outcome hfn_arm64_set_address(hfn_arm64_step *p, uint32_t rd, int32_t value);
 
 /* stack_access.c: follow a load or a store. */

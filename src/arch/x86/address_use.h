@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* What instructions do that a fault handler may know by their addresses: find_fault and
- * get_address_use of arch.h. */
+/* Instructions whose addresses a program's fault handler may compare with its own list: find_fault,
+ * get_address_use and reads_context of arch.h. */
 #ifndef HFN_ARCH_X86_ADDRESS_USE_H
 #define HFN_ARCH_X86_ADDRESS_USE_H
 

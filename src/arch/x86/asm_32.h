@@ -7,7 +7,7 @@
 
 #define FRAME_BYTES 36  /* of hfn_time_frame */
 #define ROOM_BYTES 24   /* below it, without arguments */
-#define SAVED_BYTES 20  /* and the return address */
+#define SAVED_BYTES 20  /* flags, eax, ecx, edx and the return address */
 #define SAVED_EAX 12
 
 .macro  begin name

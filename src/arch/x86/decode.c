@@ -74,7 +74,7 @@ static bool has_index(const ZydisDecodedInstruction *in)
     return has_sib(in) && (in->raw.sib.index != 4 || in->raw.rex.X != 0);
 }
 
-/* Has it a memory operand without a base register? */
+/* Does the instruction have a memory operand without a base register? */
 static bool is_absolute(const ZydisDecodedInstruction *in)
 {
     bool has_modrm = (in->attributes & ZYDIS_ATTRIB_HAS_MODRM) != 0;
@@ -317,7 +317,8 @@ static void translate_flags(const ZydisDecodedInstruction *in, hfn_x86_effects *
     }
 }
 
-/* A general register or its low part, but not ah, bh, ch or dh, whose number is that of al ... */
+/* A general register or its low part, but not ah, bh, ch or dh, whose numbers are
+ * those of sp, bp, si and di. */
 static bool is_register(const ZydisDecodedOperand *operand)
 {
     ZydisRegister reg = operand->reg.value;

@@ -103,7 +103,7 @@ static bool may_copy_rsp(const uint8_t *opcode)
 }
 
 /* Neither test misses an instruction that uses_red_zone counts; both are fast. */
-static bool may_use_red_zone(const uint8_t *bytes, uint64_t size)
+static bool code_may_use_red_zone(const uint8_t *bytes, uint64_t size)
 {
     bool may = false;
 
@@ -115,7 +115,7 @@ static bool may_use_red_zone(const uint8_t *bytes, uint64_t size)
     return may;
 }
 
-static bool may_count(const uint8_t *bytes, uint64_t length)
+static bool instruction_may_use_red_zone(const uint8_t *bytes, uint64_t length)
 {
     bool may = false;
 
@@ -133,14 +133,14 @@ static bool uses_red_zone(const uint8_t *bytes, uint64_t size)
     hfn_x86_effects e;
     hfn_instruction in;
 
-    if (!may_use_red_zone(bytes, size)) {
+    if (!code_may_use_red_zone(bytes, size)) {
         return false;
     }
     for (uint64_t at = 0; at < size; at += in.length) {
         if (!hfn_x86_decode(HFN_X86_64, bytes + at, size - at, at, 0, &in)) {
             return true;
         }
-        if (!may_count(bytes + at, in.length)) {
+        if (!instruction_may_use_red_zone(bytes + at, in.length)) {
             continue;
         }
         if (!hfn_x86_decode_effects(HFN_X86_64, bytes + at, size - at, at, &e)) {

@@ -38,12 +38,15 @@ HFN_KEEPS_REGISTERS void hfn_open_calls_cut(hfn_time_state *t, uint32_t depth);
 /* Remove the calls whose frames lie below a new one, and make the innermost remaining call's place
  * the current one. */
 HFN_KEEPS_REGISTERS void hfn_open_calls_remove_left(hfn_time_state *t, uint64_t frame);
-/* A call ends that is not the innermost one: remove it and all further in, if it has an entry. */
+/* End a call that is not the innermost one: remove it and all calls inside it, if it has an
+ * entry. */
 HFN_KEEPS_REGISTERS void hfn_open_calls_remove(hfn_time_state *t, const hfn_time_frame *f);
-/* The number of the entry with this frame (0: of the innermost call), counted from 1; 0: none. */
+/* The index plus 1 of the entry with this frame, or 0 if there is none.  frame 0: the entry of the
+ * innermost call. */
 uint32_t hfn_open_calls_find(hfn_time_state *t, uint64_t frame);
 
-/* The depth at which a call with a frame there begins. */
+/* Remove the calls that were left, if there are any, and return the depth of a new call with this
+ * frame. */
 static HFN_ALWAYS_INLINE uint32_t hfn_open_calls_prepare(hfn_time_state *t, uint64_t frame)
 {
     if (HFN_LIKELY(t->depth - 1 < HFN_LOG_CAPACITY) &&

@@ -2,14 +2,14 @@
 /*
  * Two threads keep the tick clock.  The spinner copies the counter every few microseconds, but runs
  * only on a processor that would be idle, so it takes no time from the target.  The sleeper serves
- * while the spinner has no processor; it wakes more seldom, since each time it interrupts others.
- * Where no processor can be idle, or where a quota would be used up, there is no spinner.
+ * while the spinner has no processor; it wakes less often, because it interrupts another thread
+ * each time.  If no processor can be idle, or a quota limits processor time, there is no spinner.
  *
  * The intervals are random, between half and one and a half of their mean: a loop of the program
  * could run in step with a fixed interval, so that all its ticks would fall into the same function.
  *
- * Each thread adds up the intervals that it ended and adds the sums to the record's header once in
- * a while.  From them a reader computes the error of a time (profile/).
+ * Each of the two threads sums up the intervals that it ended, and adds the sums to the record's
+ * header at intervals.  From them a reader computes the error of a time (profile/).
  */
 #include "counters/timing/ticker.h"
 
@@ -20,12 +20,12 @@
 #include <hotfn/lowlevel/timing.h>
 
 enum {
-    SLEEP_US = 35,       /* of the sleeper while the spinner has no processor           */
-    IDLE_SLEEP_US = 400, /* and while it has one                                        */
-    LATE_US = 40,        /* the spinner has no processor: the latest tick is older      */
-    COARSE_US = 16,      /* an interval that is at least so long is coarse              */
-    MISSING_US = 10000,  /* in an interval that is so long ticks are missing            */
-    PAUSES = 8,          /* of the spinner between two readings of the counter          */
+    SLEEP_US = 35,       /* pause of the sleeper while the spinner has no processor      */
+    IDLE_SLEEP_US = 400, /* pause of the sleeper while the spinner has one               */
+    LATE_US = 40,        /* if the latest tick is older, the spinner has no processor    */
+    COARSE_US = 16,      /* an interval of at least this length is coarse                */
+    MISSING_US = 10000,  /* an interval of at least this length has missing ticks        */
+    PAUSES = 8,          /* pauses of the spinner between two readings of the counter    */
     TICKS_PER_REPORT = 256,
 };
 
@@ -103,9 +103,10 @@ static bool is_stopped(hfn_ticker *t)
     return atomic_load_explicit(&t->is_stopped, memory_order_acquire);
 }
 
-/* In a process with hooks, these threads count nothing.  Between these calls they execute only code
- * of this file, system calls, and the processor's counter, so they need not be stopped when hooks
- * are written: on a busy machine the spinner may have no processor for seconds. */
+/* In a process with hooks, these threads count nothing.  From here to hfn_os_end_unstopped they
+ * execute only code of this file, system calls, and the processor's counter, so they need not be
+ * stopped when hooks are written: on a busy machine the spinner may have no processor for
+ * seconds. */
 static void begin_ticking(const hfn_ticker *t)
 {
     hfn_thread_row = hfn_rows.discard;

@@ -119,7 +119,7 @@ static inline uint64_t timed_ticks_of(uint32_t slot)
     return ticks;
 }
 
-/* The time of all places of a thread and of its hooks: what has passed. */
+/* Check that the times of a thread's places and of its hooks sum up to the time that passed. */
 static inline bool timed_is_complete(const hfn_time_state *t)
 {
     uint64_t ticks = t->hook_ticks;

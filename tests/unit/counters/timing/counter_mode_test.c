@@ -118,7 +118,7 @@ static void the_cost_of_hooks_is_subtracted_once_for_each_end(void)
     }
     leave(outer);
     CHECK_EQ_U64(t->hook_ticks, 101 * (30 + 50));
-    timed_is_complete(t); /* also where a place has less than no time */
+    timed_is_complete(t); /* also if the time of a place is negative */
     CHECK(timed_cell(t, 1)->max_ticks <= t->last_tick - t->first_tick);
     timed_forget();
 }

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* Samples: of each block of calls of a function, one call that is chosen at random is timed. */
 #include "check.h"
 #include "counters/timed_row.h"
 #include "counters/timing/sample_mode.h"
@@ -59,7 +60,7 @@ static void one_call_of_each_block_is_timed(void)
     timed_forget();
 }
 
-static void sums_stand_for_all_calls(void)
+static void sums_are_weighted_to_represent_all_calls(void)
 {
     hfn_time_state *t = start(HOTFN_TIMING_HISTOGRAMS, INTERVAL);
     const hfn_time_cell *c = timed_cell(t, SLOT);
@@ -165,7 +166,7 @@ static void rows_are_added(void)
 
 static const check_test tests[] = {
     CHECK_TEST(one_call_of_each_block_is_timed),
-    CHECK_TEST(sums_stand_for_all_calls),
+    CHECK_TEST(sums_are_weighted_to_represent_all_calls),
     CHECK_TEST(an_interval_holds_from_the_next_block_on),
     CHECK_TEST(calls_that_were_left_are_removed),
     CHECK_TEST(open_calls_end_with_their_row),

@@ -82,7 +82,7 @@ static void ticks_belong_to_the_place_where_they_come(void)
     timed_forget();
 }
 
-/* Each call of which a tick came is in its function's histogram, and no other. */
+/* A call is in its function's histogram exactly if a tick came during it. */
 static void long_calls_are_in_the_histogram(void)
 {
     hfn_time_state *t = start(HOTFN_TIMING_HISTOGRAMS);
@@ -110,7 +110,7 @@ static void calls_that_were_left_are_removed(void)
     enter(&frames[1], 2);
     enter(&frames[0], 3);
     tick += 10;
-    enter(&frames[2], 4); /* 1 called it: 2 and 3 are gone */
+    enter(&frames[2], 4); /* called by 1, so 2 and 3 were left */
     tick += 20;
     leave(&frames[2]);
     leave(&frames[3]);
@@ -161,7 +161,7 @@ static void a_call_may_end_on_another_thread(void)
     timed_forget();
 }
 
-/* Deeper than the log and the tree. */
+/* The recursion is deeper than the open-call stack and the tree. */
 static void deep_recursion_is_timed(void)
 {
     enum { DEPTH = HFN_LOG_CAPACITY + 100 };
@@ -214,8 +214,8 @@ static void advance(int number)
     steps++;
 }
 
-/* The clock goes on with each instruction: what comes between the first and the last load of a hook
- * belongs to no place, all else is in the tree. */
+/* The clock advances with each instruction: ticks between the first and the last load of a hook
+ * belong to no place, and all others are in the tree. */
 static void ticks_of_hooks_belong_to_no_place(void)
 {
     struct sigaction action = { .sa_handler = advance };
@@ -245,7 +245,7 @@ static void ticks_of_hooks_belong_to_no_place(void)
         CHECK_EQ_U64(calls_of(place(t, 0, 1)), 20);
         CHECK_EQ_U64(ticks + t->hook_ticks, t->last_tick - begin);
         CHECK(t->hook_ticks >= 20 * 30);
-        CHECK(ticks > 0 && ticks < steps * 3 / 4); /* the rest is of stubs and of this test */
+        CHECK(ticks > 0 && ticks < steps * 3 / 4); /* the rest is spent in stubs and in this test */
         timed_forget();
     }
     signal(SIGTRAP, SIG_DFL);
@@ -309,14 +309,14 @@ static void signals_at_each_instruction_are_not_tested_here(void)
 }
 #endif
 
-/* ---- Waiting.  The test says what processor time the thread has; a tick is a nanosecond. */
+/* ---- Waiting.  The test sets the thread's processor time; a tick is a nanosecond. */
 
 static hfn_time_state *start_waiting(void)
 {
     hfn_time_state *t = start(0);
 
     hfn_time.cpu_rate = HFN_CPU_RATE_NS;
-    hfn_time.waiting_ticks = UINT32_MAX; /* never read by itself */
+    hfn_time.waiting_ticks = UINT32_MAX; /* the engine never reads the processor time itself */
     hfn_waiting_begin(t, tick);
     t->cpu_ns = 5000;
     return t;
@@ -327,7 +327,7 @@ static uint64_t waited_at(uint32_t node)
     return timed.nodes[node - 1].waited_ticks;
 }
 
-/* A call of function 1 that takes so long, and one of 2 within it. */
+/* A call of function 1, which spends `outer` ticks itself, and one of 2 within it. */
 static void call_both(uint64_t outer, uint64_t inner)
 {
     hfn_time_frame frames[2];
@@ -347,7 +347,7 @@ static void what_is_not_processor_time_is_waiting(void)
     call_both(100, 900);
     hfn_waiting_charge(t, 5000 + 400);
     uint32_t outer = place(t, 0, 1), inner = place(t, outer, 2);
-    CHECK_EQ_U64(waited_at(inner), 600); /* of the longest interval */
+    CHECK_EQ_U64(waited_at(inner), 600); /* where the longest interval was */
     CHECK_EQ_U64(waited_at(outer), 0);
     CHECK_EQ_U64(ticks_of(inner), 900);
     call_both(3000, 10);
@@ -360,7 +360,7 @@ static void what_is_not_processor_time_is_waiting(void)
     timed_forget();
 }
 
-/* No interval waits longer than it is. */
+/* Of an interval, not more than its length is waiting. */
 static void waiting_is_at_most_the_longest_interval(void)
 {
     hfn_time_state *t = start_waiting();
