@@ -20,7 +20,7 @@ typedef int (*mlockall_fn)(int flags);
 static mlockall_fn next_mlockall;
 
 /* Runs before any call of mlockall. */
-__attribute__((constructor(101))) static void find_next(void)
+__attribute__((constructor(101))) static void find_next_definitions(void)
 {
     void *found = dlsym(RTLD_NEXT, "mlockall");
     memcpy(&next_mlockall, &found, sizeof found); /* ISO C has no cast from void * to a function */

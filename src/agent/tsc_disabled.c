@@ -29,7 +29,7 @@ HIDDEN long hfn_careful_syscall(long number, unsigned long a, unsigned long b, u
                                 unsigned long d, unsigned long e);
 
 /* Runs before any call of prctl or syscall. */
-__attribute__((constructor(101))) static void find_next(void)
+__attribute__((constructor(101))) static void find_next_definitions(void)
 {
     void *found = dlsym(RTLD_NEXT, "prctl");
     memcpy(&next_prctl, &found, sizeof found); /* ISO C has no cast from void * to a function */

@@ -22,7 +22,7 @@ static find_object_fn next_find_object;
 static iterate_fn next_iterate;
 
 /* Look up the next definitions before any unwinder can run, which may be in a signal handler. */
-__attribute__((constructor(101))) static void find_next(void)
+__attribute__((constructor(101))) static void find_next_definitions(void)
 {
     void *found = dlsym(RTLD_NEXT, "_dl_find_object");
     memcpy(&next_find_object, &found,

@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: MIT */
+/* Searches for the target's children at intervals, so that a child that ends between two searches
+ * is not seen. */
 #include "launch/children.h"
 
 #include "os/child.h"

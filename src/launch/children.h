@@ -30,7 +30,7 @@ typedef struct hfn_child_program {
 typedef struct hfn_children {
     hotfn_env env;
     uint32_t pid; /* of the target */
-    bool follows; /* children are counted: only samples prove that one is not */
+    bool follows; /* children are counted; an uncounted child is recognised only by samples */
     uint64_t begin_ns, children_begin_ns; /* processor time when the program began */
     uint64_t next_search_ns;
     hfn_child_process *processes;

@@ -229,10 +229,11 @@ static void store_run_facts(hotfn_launch *l)
     }
     char became[HFN_PLAN_PATH_BYTES];
     if (!l->attachment && hfn_plan_channel_get_own_exec(l->channel, became)) {
-        hfn_log_message(&l->env, HOTFN_LOG_WARNING,
-                        "the program became %s by exec, which the agent could not enter: what was "
-                        "counted is the program before",
-                        became);
+        hfn_log_message(
+            &l->env, HOTFN_LOG_WARNING,
+            "the program became %s by exec, which the agent could not enter: only calls "
+            "before that were counted",
+            became);
         hfn_live_add_run_text(l->live, HFN_META_BECAME, became);
     }
     if (l->script[0]) {

@@ -57,7 +57,8 @@ static void remember_module(hotfn_launch *l, const hfn_module_facts *facts,
     }
 }
 
-/* A module without functions is remembered under any stamp, because no id can identify it. */
+/* A module without functions has no id that could identify it, so it is remembered by its file even
+ * if the file's stamp is not reliable. */
 static uint32_t add_without_functions(hotfn_launch *l, const hfn_plan_request *request,
                                       uint32_t flags, const char *note)
 {
@@ -174,8 +175,8 @@ static uint32_t scan_module(hotfn_launch *l, const hfn_plan_request *request,
 
 /* ---- The thread. */
 
-/* Until the program has its hooks no thread reads the clock, and a scan needs the processors.
- * Returns whether the clock stands still now. */
+/* Stop the tick clock during a scan, which needs the processors, if the program has no hooks yet
+ * and thus no thread reads the clock.  Returns whether it was stopped. */
 static bool stop_ticker(hotfn_launch *l)
 {
     hfn_start_stats stats;

@@ -45,7 +45,7 @@ typedef struct hfn_patch_look {
     hfn_live *live;
     const hfn_watched_plan *plans;
     uint32_t plan_count;
-    bool is_last; /* a patch with foreign bytes is not looked at once more */
+    bool is_last; /* one look decides: a patch with foreign bytes is not examined again */
     bool (*is_removed)(const void *user);
     const void *user;
 } hfn_patch_look;

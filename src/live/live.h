@@ -114,7 +114,7 @@ hotfn_status hfn_live_reserve_names(hfn_live *live, uint32_t module, uint64_t by
 const char *hfn_live_get_method_rules(const hfn_live *live, uint32_t module);
 /* Methods for which there was no room. */
 uint32_t hfn_live_count_lost_methods(const hfn_live *live, uint32_t module);
-/* Among which functions of the module a method may be: message_pool.S has two kinds. */
+/* Which functions of the module may be given to a method: message_pool.S has two kinds. */
 typedef enum hfn_method_places {
     HFN_METHODS_ALL,
     HFN_METHODS_EVEN,

@@ -255,7 +255,7 @@ static hotfn_status remove_earlier_file(const char *path, hotfn_error *err)
     }
     if (info.kind != HFN_OS_REGULAR_FILE && info.kind != HFN_OS_LINK) {
         return hfn_report_error(err, HOTFN_E_IO, path, HOTFN_NO_OFFSET,
-                                "this is no regular file: name another file for the record");
+                                "this is not a regular file: name another file for the record");
     }
     if (info.kind == HFN_OS_REGULAR_FILE && hfn_os_open_file(&file, path, HFN_OS_READ) == 0) {
         bool is_free = hfn_os_try_lock_file(file, HFN_OS_EXCLUSIVE_LOCK);

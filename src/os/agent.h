@@ -45,7 +45,7 @@ typedef struct hfn_agent_order {
     uint32_t by_hook; /* how the launcher entered */
     int32_t status;   /* HOTFN_E_* of the latest step, HOTFN_OK */
     uint32_t reserved;
-    uint64_t stop_ns; /* how long its threads stood */
+    uint64_t stop_ns; /* for how long its threads were stopped */
     char error[512];  /* why it failed; after HOTFN_OK a warning, or "" */
 } hfn_agent_order;
 

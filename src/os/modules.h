@@ -44,8 +44,8 @@ bool hfn_os_module_list_is_complete(void);
 
 /* Never unload the module that holds this address. */
 void hfn_os_keep_module_loaded(const void *address);
-/* The address of a symbol of a shared library, which is loaded for good if it was not; 0 if either
- * is missing. */
+/* The address of a symbol of a shared library; 0 if either is missing.  On Linux the library is
+ * loaded, for good, if it was not; on Windows it must be loaded. */
 uint64_t hfn_os_find_symbol(const char *library, const char *symbol);
 
 #endif

@@ -236,7 +236,7 @@ def a_filter_of_system_calls_is_reported(folder):
 
 
 def a_process_without_memory_is_refused_and_goes_on(folder):
-    """From no free page on, until an attach succeeds."""
+    """The limit begins without a free page, and grows until an attach succeeds."""
     with Program([build(), "fork"]) as target:
         target.expect("ready")
         attach(target.pid, "--for", "5ms", "-o", str(folder / "first.hfr"))

@@ -63,7 +63,7 @@ class Switched:
     foreign: int           # unchanged, since other code has changed their bytes
     processes: int         # processes that were changed: the program and its forks
     failed_processes: int  # processes that could not be stopped
-    stop_ns: int           # how long their threads stood, in sum
+    stop_ns: int           # the total time for which their threads were stopped
 
 
 MODES = {"off": 1, "count": 2, "time": 3}  # HOTFN_SWITCH_*

@@ -7,9 +7,9 @@
  *   gs base 0                           the displacement itself is the address of a word that is 0
  *   gs base = &words[n] - displacement  the thread counts in row n
  *
- * Existing threads get rows while they stand (core_state.c).  A child inherits its parent's base,
- * so each system call that may begin a thread or process is led through a stub that sets the base
- * of the child to 0 (arch/call_site.h); its first counted call then takes a row.  That these
+ * Existing threads get rows while they are stopped (core_state.c).  A child inherits its parent's
+ * base, so each system call that may begin a thread or process is led through a stub that sets the
+ * base of the child to 0 (arch/call_site.h); its first counted call then takes a row.  That these
  * programs do not use gs is checked: no thread has a base, and no module has an instruction that
  * uses gs.
  */
@@ -146,7 +146,8 @@ static void search_range(site_search *s, uint64_t begin, uint64_t end)
     }
 }
 
-/* Sections, since segments contain data, too; segments if the file does not describe them. */
+/* Search the code sections, since an executable segment contains data, too; if the file has no
+ * section headers, search the segments. */
 static void search_sections(site_search *s, const hotfn_image *image)
 {
     hotfn_section section = HOTFN_SECTION_INIT;
@@ -293,7 +294,8 @@ uint64_t hfn_call_sites_move_pc(const hfn_attachment *a, uint64_t pc)
         const hfn_attached_site *s = &a->sites[i];
         uint64_t at = pc - s->address;
 
-        /* The kernel makes a call again by the instruction before the thread's address. */
+        /* The kernel restarts a call at the two bytes before the thread's address, so a thread
+         * behind the call is moved even if its address is not patched. */
         if (at == 0 || (at >= s->site.end && at != s->site.call + SYSCALL_BYTES)) {
             continue;
         }
@@ -306,7 +308,8 @@ uint64_t hfn_call_sites_move_pc(const hfn_attachment *a, uint64_t pc)
     return pc;
 }
 
-/* A clone that the stop has interrupted is made again where its child is recognised. */
+/* If the stop interrupted a call that may begin a child, restart it in the stub, which recognises
+ * the child. */
 static bool move_restart(hfn_attachment *a, uint32_t thread, uint64_t pc, uint64_t number)
 {
     for (size_t i = 0; i < a->site_count; i++) {

@@ -16,7 +16,7 @@ typedef struct inside {
     hotfn_env env;
     hotfn_launch *launch;
     hfn_os_agent agent;
-    uint64_t enter_ns, leave_ns; /* how long all threads stood */
+    uint64_t enter_ns, leave_ns; /* for how long all threads were stopped */
     bool is_inside;
 } inside;
 

@@ -10,7 +10,7 @@
 #include <hotfn/status.h>
 #include <stdbool.h>
 
-/* Open the process; the status has the sentence for a process that cannot be opened. */
+/* Open the process; err has the reason if it cannot be opened. */
 hotfn_status hfn_inside_open(hfn_os_agent *agent, uint32_t pid, hotfn_error *err);
 /* Map its order, and refuse one of hotfn run or of another version.  creates: make one if there is
  * none; else HOTFN_E_NOT_FOUND. */
@@ -23,7 +23,8 @@ uint32_t hfn_inside_get_launcher(const hfn_agent_order *order);
 bool hfn_inside_claim(hfn_agent_order *order, uint32_t from, uint32_t to);
 
 /* Let the agent do the step that was claimed.  HOTFN_OK: it is done.  HOTFN_E_NOT_FOUND: the
- * process has ended.  Else the state is again that before the claim. */
+ * process has ended.  Otherwise the state is again what it was before
+ * the claim. */
 hotfn_status hfn_inside_run(hfn_os_agent *agent, const char *agent_path, bool by_hook,
                             hotfn_error *err);
 

@@ -292,7 +292,8 @@ uint64_t hfn_mirrors_find_room(const hfn_attachment *a, uint64_t byte_count)
     return at & ~(uint64_t)(PAGE_BYTES - 1);
 }
 
-/* The middle of the lowest gap, but not far above it: the heap of a program may grow there. */
+/* A page in the middle of the lowest gap, of which only the part below LOW_END counts: further up
+ * the program's heap may grow. */
 uint64_t hfn_mirrors_find_low_page(const hfn_attachment *a)
 {
     hfn_os_gap gap = { 0, 0 };

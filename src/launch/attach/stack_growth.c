@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * A Go function whose stack is too small calls the runtime, which moves the stack to a larger
- * place, and begins again at its entry, where it is counted again:
+ * place.  Then the function begins again at its entry, where the call is counted again:
  *
  *   entry:  cmp 16(%r14), %rsp          behind:  spill arguments
  *           jbe behind                           call runtime.morestack

@@ -12,7 +12,7 @@
 /* A function with fewer calls than the most called one divided by this is not unhooked yet. */
 #define MIN_CALLS_DIVISOR 256u
 
-static double count_cost(const hfn_budget *b, const hfn_function_budget *f)
+static double get_counting_cost(const hfn_budget *b, const hfn_function_budget *f)
 {
     return f->level < HOTFN_BUDGET_UNHOOKED ? (double)f->calls * b->count_ns : 0;
 }
@@ -23,7 +23,7 @@ double hfn_budget_cost(const hfn_budget *b, const hfn_function_budget *f)
     bool is_timed = f->closest == HOTFN_BUDGET_TIMED && f->level < HOTFN_BUDGET_COUNTED &&
                     f->mean != 0; /* 0: timed calls of the slow start are too few to count */
 
-    return count_cost(b, f) + (is_timed ? (double)f->calls * b->timed_ns / mean : 0);
+    return get_counting_cost(b, f) + (is_timed ? (double)f->calls * b->timed_ns / mean : 0);
 }
 
 /* Earlier excess reduces the budget of later steps: the start, the first steps and the stops of a
@@ -70,7 +70,7 @@ void hfn_budget_choose_unhooked(hfn_budget *b, double counting_ns, double allowe
             break; /* negligible until the most called functions are unhooked */
         }
         f->wanted = HOTFN_BUDGET_UNHOOKED;
-        counting_ns -= count_cost(b, f);
+        counting_ns -= get_counting_cost(b, f);
         b->chosen_count++;
     }
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Measures the cost of a hook in the parent, in code that resembles a program (busy_probe.S): a
+/* Measures the cost of a hook in the launcher, in code that resembles a program (busy_probe.S): a
  * loop around a single function would hide half of the cost.  Other load on the machine can double
  * it for seconds, so the measurement is repeated and enters a moving mean. */
 #include "launch/budget/budget.h"

@@ -82,7 +82,7 @@ hotfn_status hfn_order_parse(hfn_order_read *out, const uint8_t *message, size_t
     *out = (hfn_order_read){ .order = HOTFN_SWITCH_ORDER_INIT, .selection = HOTFN_SELECTION_INIT };
     if (count < sizeof m || (memcpy(&m, message, sizeof m), m.magic != HFN_ORDER_MAGIC)) {
         return hfn_report_error(err, HOTFN_E_FORMAT, NULL, HOTFN_NO_OFFSET,
-                                "this is no order of hotfn ctl");
+                                "this is not an order of hotfn ctl");
     }
     m.version[sizeof m.version - 1] = 0;
     if (strcmp(m.version, hotfn_get_version()) != 0) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The message by which hotfn ctl orders a hotfn that counts a process, and its answer.  Both ends
+/* The order that hotfn ctl sends to the hotfn that counts a process, and its answer.  Both ends
  * are of the same version; magic and version stay where they are. */
 #ifndef HFN_LAUNCH_ORDER_H
 #define HFN_LAUNCH_ORDER_H

@@ -28,8 +28,9 @@ typedef struct hfn_switched {
     uint8_t level;              /* HOTFN_BUDGET_*; 0: not known yet                          */
     uint8_t wanted;
     bool can_time;
-    /* Of the order that is carried out: it was changed in a process; a thread is inside it now, or
-     * was at the end. */
+    /* State in the order that is being carried out.  is_done: the function was changed in a
+     * process; is_busy: a thread is inside it now; is_refused: a thread was inside it at the last
+     * try. */
     bool is_done, is_busy, is_refused;
 } hfn_switched;
 
@@ -53,7 +54,7 @@ typedef struct hfn_switch {
     hfn_switched_replaced replaced[HFN_MODULE_MAX_OWN_HOOKS];
     uint32_t replaced_count;
     bool has_methods;     /* the order is also for methods             */
-    bool is_restored;     /* all methods are off: `replaced` is so too */
+    bool is_restored;     /* all methods are off, and `replaced` too   */
     /* serve.c */
     hfn_os_file listener; /* HFN_OS_NO_FILE: none */
     hfn_os_thread thread;

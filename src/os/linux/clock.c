@@ -50,7 +50,7 @@ void hfn_os_sleep(uint32_t ns)
 }
 
 /* Intel SDM vol. 3, 18.17.1: invariant TSC; CPUID leaf 0x80000007, EDX bit 8. */
-static bool processor_says_so(void)
+static bool is_counter_invariant(void)
 {
 #if defined(__x86_64__)
     uint32_t a, b, c, d = 0;
@@ -63,7 +63,7 @@ static bool processor_says_so(void)
 
 /* Linux replaces the TSC (by "hpet" or "acpi_pm") when it detects an error in it.  kvm-clock and
  * Hyper-V's are TSCs with an offset. */
-static bool system_agrees(void)
+static bool is_counter_trusted(void)
 {
     char name[32] = "";
     int fd = open("/sys/devices/system/clocksource/clocksource0/current_clocksource",
@@ -92,5 +92,5 @@ bool hfn_os_may_read_ticks(void)
 
 bool hfn_os_ticks_are_steady(void)
 {
-    return processor_says_so() && system_agrees();
+    return is_counter_invariant() && is_counter_trusted();
 }

@@ -176,8 +176,8 @@ static bool is_dead(uint32_t pid, uint32_t tid)
     return !state || state[1] != ' ' || strchr("ZXx", state[2]);
 }
 
-/* If the thread has ended, consume its status, unless the caller's other code does.  A stop is
- * reported even without WSTOPPED, so look first. */
+/* If the thread has ended, consume its exit status, unless it is the caller's child.  waitid
+ * reports stops even without WSTOPPED, so the status is first read without consuming it. */
 static void reap_thread(const hfn_remote *r, hfn_remote_thread *thread)
 {
     siginfo_t info = { 0 };

@@ -378,7 +378,7 @@ static bool check_program(check *c)
         return set_result(
             c, false,
             "process %u is not a program of this hotfn's word size (%zu bits): attach "
-            "with a hotfn of its own",
+            "with a hotfn of its word size",
             c->pid, sizeof(void *) * 8);
     }
     return set_result(c, true, "it is a program of %zu bits, as hotfn is", sizeof(void *) * 8);

@@ -18,7 +18,7 @@ bool hfn_order_read(hfn_agent_order *out);
 /* Restore the headers that were changed to load the agent. */
 void hfn_order_restore_headers(const hfn_changed_headers *headers);
 
-/* stop.c: how long the threads stood the last time. */
+/* stop.c: for how long the threads were stopped the last time. */
 uint64_t hfn_get_last_stop_ns(void);
 
 #endif

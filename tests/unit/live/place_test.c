@@ -138,7 +138,7 @@ static void durable_record_in_a_missing_folder_names_the_file(void)
     CHECK_STR(err.file, "/proc/self/none/r.hfr");
     o.durable_path = "/dev";
     CHECK_EQ_I64(hfn_live_create(&live, &o, NULL, &err), HOTFN_E_IO);
-    CHECK(strstr(err.text, "no regular file") != NULL);
+    CHECK(strstr(err.text, "not a regular file") != NULL);
 }
 
 static void blocks_that_the_target_writes_are_allocated_first(void)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A timed live record: where the times stand, and that who joins finds the same. */
+/* A timed live record: where its times lie, and that a process that joins it finds them. */
 #include "live/live.h"
 #include "records/sample.h"
 #include "records/times.h"
@@ -20,7 +20,7 @@ static hfn_live *timed_live(void)
     return live;
 }
 
-static void a_thread_s_times_stand_behind_its_counts(void)
+static void times_of_a_thread_follow_its_counts(void)
 {
     hfn_live *live = timed_live();
     const hfn_section *s = live->layout.sections;
@@ -42,7 +42,7 @@ static void a_thread_s_times_stand_behind_its_counts(void)
     hfn_live_close(live);
 }
 
-static void who_joins_finds_the_times(void)
+static void a_process_that_joins_finds_the_times(void)
 {
     hfn_live *live = timed_live(), *joined = NULL;
     hfn_time_memory own, other;
@@ -103,8 +103,8 @@ static void the_clock_is_in_the_header(void)
     hfn_live_close(live);
 }
 
-/* Of a chunk of 32 that a thread took: its root, a place that was called, and a place that it just
- * writes. */
+/* A thread took a chunk of 32 nodes.  The first three are its root, a place that was called, and a
+ * place that the thread has not finished writing. */
 static void nodes_that_no_call_has_begun_are_no_places(void)
 {
     hfn_live *live = timed_live();
@@ -140,8 +140,8 @@ static void a_record_without_timing_has_no_room_for_it(void)
 }
 
 static const check_test tests[] = {
-    CHECK_TEST(a_thread_s_times_stand_behind_its_counts),
-    CHECK_TEST(who_joins_finds_the_times),
+    CHECK_TEST(times_of_a_thread_follow_its_counts),
+    CHECK_TEST(a_process_that_joins_finds_the_times),
     CHECK_TEST(the_costs_of_a_call_are_those_of_the_start),
     CHECK_TEST(the_clock_is_in_the_header),
     CHECK_TEST(nodes_that_no_call_has_begun_are_no_places),

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* How many calls are timed: made-up functions in a live record of their own, no target. */
+/* How many calls of each function the budget lets be timed: the functions are invented, in a live
+ * record without a target. */
 #include "launch/budget/budget.h"
 
 #include "live/live.h"
@@ -57,7 +58,8 @@ static void end(scene *s)
     hfn_live_close(s->live);
 }
 
-/* A look after some time in which each was called so often. */
+/* One step of the budget, after an interval in which each function was called as often as its
+ * `calls` says. */
 static void look(scene *s, double allowed, bool is_over)
 {
     s->header->cpu_ns += 10 * HFN_BUDGET_MS;
@@ -92,7 +94,7 @@ static void add_timed_calls(const scene *s, uint32_t row, uint64_t calls)
 
 static void a_timed_call_costs_what_was_measured_at_the_start(void)
 {
-    enum { OWN_PID = 77, TICKS = 2 }; /* a nanosecond */
+    enum { OWN_PID = 77, TICKS = 2 }; /* in a nanosecond */
     scene s;
     hfn_time_header *h;
 
@@ -111,7 +113,7 @@ static void a_timed_call_costs_what_was_measured_at_the_start(void)
     CHECK_EQ_U64((uint64_t)hfn_budget_get_timing_cost(&s.budget, OWN_PID), 3000);
     CHECK_EQ_U64(s.header->time_cost_ps, 31000); /* it is counted too */
     CHECK_EQ_U64((uint64_t)hfn_budget_get_timing_cost(&s.budget, OWN_PID), 0);
-    hfn_live_cells(s.live)[0].pid = OWN_PID + 1; /* its row is another's now */
+    hfn_live_cells(s.live)[0].pid = OWN_PID + 1; /* another process took the row over */
     CHECK_EQ_U64((uint64_t)hfn_budget_get_timing_cost(&s.budget, OWN_PID), 0);
     s.budget.means = NULL; /* a run that only counts */
     CHECK_EQ_U64((uint64_t)hfn_budget_get_timing_cost(&s.budget, OWN_PID + 1), 0);
@@ -167,8 +169,8 @@ static void where_nothing_is_allowed_calls_are_counted(void)
     end(&s);
 }
 
-/* The first ones of each are timed by the target itself. */
-static void who_begins_is_let_be(void)
+/* The target itself decides which of a function's first calls are timed. */
+static void a_function_that_begins_keeps_its_interval(void)
 {
     scene s;
 
@@ -182,7 +184,8 @@ static void who_begins_is_let_be(void)
     end(&s);
 }
 
-/* Fewer at once, if hooks cost too much; more after a while, if they do not, and by far. */
+/* Fewer calls are timed as soon as hooks cost too much; more only after a while, and only if hooks
+ * cost far less than is allowed. */
 static void fewer_are_timed_at_once_and_more_after_a_while(void)
 {
     scene s;
@@ -195,7 +198,7 @@ static void fewer_are_timed_at_once_and_more_after_a_while(void)
     CHECK_EQ_U64(first, 6);
     s.functions[0].calls = 10 * OFTEN;
     look(&s, MS, false);
-    CHECK_EQ_U64(s.budget.means[0], first); /* all in all it is not too much */
+    CHECK_EQ_U64(s.budget.means[0], first); /* the whole run is within the budget */
     look(&s, MS, true);
     CHECK_EQ_U64(s.budget.means[0], 51);
     s.functions[0].calls = 1000;
@@ -210,8 +213,9 @@ static void fewer_are_timed_at_once_and_more_after_a_while(void)
     end(&s);
 }
 
-/* So that a phase that comes after minutes costs nothing before it has been seen. */
-static void who_is_not_called_begins_slowly_again(void)
+/* A function that was not called for a while gets the slow start again, so that calls in a later
+ * phase do not exceed the budget before the first step sees them. */
+static void a_function_that_paused_begins_slowly_again(void)
 {
     scene s;
 
@@ -244,8 +248,8 @@ static void no_more_is_timed_than_was_asked(void)
     end(&s);
 }
 
-/* Its stub is not run, or only counts: there is no word for it. */
-static void who_is_not_timed_has_no_word(void)
+/* Without a stub, or with a stub that only counts, no interval is set. */
+static void a_function_that_is_not_timed_gets_no_interval(void)
 {
     scene s;
 
@@ -258,7 +262,7 @@ static void who_is_not_timed_has_no_word(void)
     CHECK_EQ_U64(s.budget.means[1], 0);
     hfn_budget_stop_timing(&s.budget, 0);
     hfn_budget_stop_timing(&s.budget, 1);
-    CHECK_EQ_U64(s.budget.means[0], MEAN_OF_NONE); /* when it is timed again */
+    CHECK_EQ_U64(s.budget.means[0], MEAN_OF_NONE); /* used when it is timed again */
     CHECK_EQ_U64(s.budget.means[1], 0);
     end(&s);
 }
@@ -268,10 +272,10 @@ static const check_test tests[] = {
     CHECK_TEST(all_are_timed_if_that_is_allowed),
     CHECK_TEST(what_is_allowed_is_shared_fairly_and_used),
     CHECK_TEST(where_nothing_is_allowed_calls_are_counted),
-    CHECK_TEST(who_begins_is_let_be),
+    CHECK_TEST(a_function_that_begins_keeps_its_interval),
     CHECK_TEST(fewer_are_timed_at_once_and_more_after_a_while),
-    CHECK_TEST(who_is_not_called_begins_slowly_again),
+    CHECK_TEST(a_function_that_paused_begins_slowly_again),
     CHECK_TEST(no_more_is_timed_than_was_asked),
-    CHECK_TEST(who_is_not_timed_has_no_word),
+    CHECK_TEST(a_function_that_is_not_timed_gets_no_interval),
 };
 CHECK_MAIN(tests)
