@@ -131,8 +131,8 @@ void hfn_arena_finish(hfn_arena *arena)
     }
 }
 
-/* A block for one large request is inserted after the current one, whose free bytes remain in
- * use. */
+/* A block for one large request is inserted after the current block, so that the free bytes of the
+ * current block are still used. */
 static hfn_arena_block *add_block(hfn_arena *arena, size_t byte_count)
 {
     size_t size = byte_count > ARENA_BLOCK_BYTES / 4 ? byte_count : ARENA_BLOCK_BYTES;

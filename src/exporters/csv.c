@@ -25,8 +25,8 @@ static void put_field(hfn_sink *sink, const char *text)
     hfn_sink_text(sink, "\"");
 }
 
-/* All fields are empty if the function was not timed; a time that is too short to be measured, and
- * an unknown error, are empty. */
+/* If the function was not timed, only timing and timing_reason are written and the other fields are
+ * empty.  A time that is too short to be measured is empty, too, as is an unknown error. */
 static void put_times(const hfn_view *view, hfn_sink *sink, uint32_t index)
 {
     hotfn_record_timing t;

@@ -117,7 +117,8 @@ static void put_overwritten(const hfn_view *view, hfn_sink *sink)
     hfn_sink_text(sink, total > named ? ", ..." : "");
 }
 
-/* A user asks how long the program ran; our own work before that is given where it is felt. */
+/* The time for which the program itself ran.  hotfn's preparation before that is subtracted, and
+ * reported if it was long. */
 static void put_duration(hfn_sink *sink, const hotfn_record_info *info)
 {
     uint64_t length = info->end_ns - info->start_ns;

@@ -43,7 +43,7 @@ static void visit_address(const walk *w, uint64_t link_address)
     }
 }
 
-/* The word at a link address holds another one. */
+/* The word at link address `place` holds the address `link_address`. */
 static void visit_word(const walk *w, uint64_t place, uint64_t link_address)
 {
     uint64_t place_rva, rva;

@@ -18,9 +18,9 @@
  *   +---------+    bits 0..11   distance of the 4-byte field from the end of the previous one
  *                  bits 12..31  index of the entry that it targets; PLAN_SITE_NONE: only a distance
  *
- * A fixup is a PC-relative field of the moved code or, on x86, an address that the loader relocates
- * in the original.  A step maps the offset of an original instruction to its moved copy, and a tail
- * exit is the rva of the 4-byte field of a tail jump that ends a timed call.
+ * A fixup is a PC-relative field of the moved code or, in 32-bit x86 code, an address that the
+ * loader relocates in the original.  A step maps the offset of an original instruction to its moved
+ * copy, and a tail exit is the rva of the 4-byte field of a tail jump that ends a timed call.
  * hotfn_plan_open checks every offset, count and order once; readers of an open plan check nothing.
  */
 #ifndef HFN_PLAN_PLAN_H
@@ -221,8 +221,8 @@ static inline void hfn_plan_hook_at(const hotfn_plan *plan, uint32_t index, hfn_
     out->tail_exits = out->cfi + out->cfi_bytes;
 }
 
-/* The offset in the original bytes of a field of a copied instruction; the field is not among them
- * if this is not below original_bytes - 3. */
+/* The offset in the original bytes of the 4-byte field that copied code has at moved_at.  If it
+ * exceeds original_bytes - 4, the field is not in the original bytes. */
 static inline uint32_t hfn_plan_original_at(const hfn_plan_hook *hook, uint32_t moved_at)
 {
     const uint8_t *step = hook->steps;

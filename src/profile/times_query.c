@@ -120,7 +120,7 @@ static uint32_t count_used_buckets(const hotfn_record *r, const hfn_slot_sum *su
     return used;
 }
 
-/* The rank of the call that a part of all calls do not exceed. */
+/* The rank, counted from 1, of the call whose length is this quantile of all calls. */
 static uint64_t find_rank(uint64_t total, double part)
 {
     uint64_t rank = (uint64_t)(part * (double)total) + 1;
@@ -128,13 +128,14 @@ static uint64_t find_rank(uint64_t total, double part)
     return rank > total ? total : rank;
 }
 
-/* Ticks of the clock from which on a call has a length; 0: every call has one. */
+/* The length in ticks below which the clock measures no length of a call; 0: it measures all. */
 static uint64_t shortest_call(const hotfn_record *r)
 {
     return r->times.header.tick_ticks;
 }
 
-/* A call in the middle of its bucket. */
+/* The length of a call in the middle of the bucket.  *is_below: it is too short to be measured, and
+ * the shortest length that can be is returned. */
 static uint64_t bucket_ns(const hotfn_record *r, uint32_t bucket, bool *is_below)
 {
     uint64_t ticks =
@@ -173,8 +174,8 @@ static void fill_percentiles(const hotfn_record *r, const hfn_slot_sum *sum, hot
 
 /* ---- A function. */
 
-/* Ticks come at random: the number of those in a time has the variance of its mean.  A time in
- * which none came is shorter than their mean interval, as far as can be known. */
+/* Ticks come at random, so their number in a period has a variance equal to its mean (Poisson).  A
+ * period without a tick is assumed to be at most as long as the mean interval. */
 static double tick_variance(const hotfn_record *r, uint64_t ns)
 {
     double interval = hfn_times_tick_error_ns(&r->times.header);
@@ -209,7 +210,8 @@ static uint64_t error_of(double squares)
                                            : HOTFN_ERROR_UNKNOWN;
 }
 
-/* What was subtracted for the hooks of so many calls, and for those of callees in their caller. */
+/* The time that was subtracted for hooks: `inside` times the cost in the called function itself,
+ * and `outside` times the cost in its caller. */
 static uint64_t subtracted_ns(const hotfn_record *r, uint64_t inside, uint64_t outside)
 {
     const hfn_time_header *h = &r->times.header;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* What is derived from a record's times: sums of each function over the chosen threads, the links
- * of the call tree, edges.  Pure passes, listed in times_sum.c, make it from an immutable input. In
- * ticks; times_query.c and times_tree.c convert to nanoseconds. */
+/* Values that are derived from a record's times: the sums of each function over the chosen threads,
+ * the links of the call tree, and its edges.  The passes listed in times_sum.c compute them and do
+ * not change their input.  All times are in ticks; times_query.c and times_tree.c convert them to
+ * nanoseconds. */
 #ifndef HFN_PROFILE_TIMES_SUM_H
 #define HFN_PROFILE_TIMES_SUM_H
 
@@ -9,11 +10,11 @@
 
 typedef struct hfn_slot_sum {
     uint64_t calls, timed_calls;
-    uint64_t open_calls; /* of the timed ones: had not returned at the end            */
+    uint64_t open_calls; /* timed calls that had not returned at the end              */
     uint64_t total_ticks, self_ticks, max_ticks;
     uint64_t waited_ticks, total_waited_ticks; /* in the function itself; part of total_ticks */
     uint64_t callee_timed; /* timed calls that it made                                */
-    uint64_t within_timed; /* all timed calls in its outermost calls, and those       */
+    uint64_t within_timed; /* its outermost calls, and all timed calls inside them    */
     uint64_t weight;       /* sampled: calls that the timed ones represent; about `calls` */
     double sample_squares; /* sampled: variance of its total (ticks), not yet fitted to calls */
     double total_squares, self_squares; /* merged: squares of the errors (ns)         */

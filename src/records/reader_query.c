@@ -236,7 +236,7 @@ hotfn_status hotfn_record_get_function(const hotfn_record *r, uint32_t index,
     fill_state(r, index, &f);
     f.calls = f.slot == HOTFN_NO_SLOT ? 0 : r->totals[f.slot];
     if (is_overwritten(r, index)) {
-        f.calls = 0; /* the calls before the patch was overwritten, and not all of these */
+        f.calls = 0; /* the count covers only a part of the calls */
     }
     /* counts stay valid if the function was unhooked later */
     f.counted = f.slot != HOTFN_NO_SLOT && (f.state == HOTFN_STATE_HOOKED || f.calls > 0);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Reads times from a live record's file, which the target may write at the same time.  Each word is
- * read once; holes of the sparse file are skipped; an impossible number is an error, a missing one
- * 0. */
+ * read once; holes of the sparse file are skipped.  An impossible number is an error, and a number
+ * outside of the file is 0. */
 #include "base/status.h"
 #include "records/times.h"
 

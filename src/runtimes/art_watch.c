@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
+ * Holds the events of a watched method's call back until the call has taken longer than the limit.
  * The states of a thread:
  *
  *     outside --entry of a watched method--> holding --limit passed--> storing

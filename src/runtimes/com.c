@@ -35,7 +35,8 @@ typedef int32_t query_fn(void *object, const hfn_guid *iid, void **out);
 typedef int32_t create_instance_fn(void *factory, void *outer, const hfn_guid *iid, void **out);
 typedef uint32_t release_fn(void *object);
 
-/* MAX_SERVERS: modules that export DllGetClassObject; each has a function that replaces its own. */
+/* MAX_SERVERS: modules that export DllGetClassObject; each one's export is replaced by another of
+ * the functions get_class_object_N. */
 enum { MAX_SERVERS = 8, MAX_THREADS = 64 };
 
 static struct {

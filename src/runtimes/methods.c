@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* Selects methods by the rules of a run, and gives each selected one a function of the pool. */
 #include "runtimes/methods.h"
 
 #include "arch/method_pool.h"

@@ -233,7 +233,8 @@ static bool write_gcc_name(char *out, size_t out_bytes, const objc_class *class,
     return name != NULL;
 }
 
-/* An IMP that a program has looked up and set for another method is counted as the first one's. */
+/* If a program set an IMP that a lookup had returned for another method, the IMP is a function of
+ * the pool already, and its calls are counted for the method that was looked up. */
 static hotfn_code get_function(const char *name, hotfn_code imp)
 {
     if (hfn_methods_get_index(&objc.methods, imp) != UINT32_MAX) {

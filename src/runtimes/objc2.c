@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* The calls are made after the runtime's own lookup of the message, which has sent +initialize;
- * they send no messages then.  Objects may be small integers in the pointer, so their classes are
- * asked for, not read. */
+/* Classes and methods of libobjc2, by its public functions.  These are called after the runtime has
+ * looked the message up and sent +initialize, so they send no messages.  An object may be a number
+ * that is stored in the pointer itself, so its class is obtained by a call, not by a read. */
 #include "runtimes/objc2.h"
 
 #include <stdio.h>

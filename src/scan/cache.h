@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The cache folder of scans: one file per image, named by path, size and time, replaced by
- * rename. */
+/* The cache folder of scans: one file per image, options and build of hotfn, named by the hash that
+ * hfn_scan_stamp returns, and replaced by rename. */
 #ifndef HFN_SCAN_CACHE_H
 #define HFN_SCAN_CACHE_H
 

@@ -33,7 +33,8 @@ static void finish_pipeline(pipeline *p)
     hotfn_image_close(p->image);
 }
 
-/* Stubs find a thread's row only by what the own system gives each thread. */
+/* Refuse an image of another system: stubs find a thread's row by the thread-local storage of this
+ * system only. */
 static hotfn_status refuse_foreign(const hotfn_image *image, const char *path, uint32_t flags,
                                    hotfn_error *err)
 {

@@ -49,7 +49,7 @@ static void request_plan(void *user, const hfn_plan_request *request, bool is_ma
     }
 }
 
-/* The hooks that use the plans are gone. */
+/* Unmap the plans and leave the channel, after the hooks that use the plans were removed. */
 static void leave_channel(hotfn_session *s)
 {
     for (hfn_mapped_plan *plan = s->plans; plan; plan = plan->next) {

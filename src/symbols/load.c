@@ -148,7 +148,7 @@ bool hfn_symbols_find_debug_file(const char *path, const hotfn_symbols_options *
                                  const hotfn_env *env)
 {
     hfn_symbol_dirs dirs = { options->symbol_dirs, options->symbol_dir_count };
-    hotfn_env quiet = *env; /* what is wrong with a file is logged when it is read */
+    hotfn_env quiet = *env; /* faults of a file are logged when it is read */
     hotfn_image *image, *found;
     bool is_found;
 

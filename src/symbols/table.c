@@ -69,10 +69,10 @@ static bool comes_before(const void *left, const void *right)
 
 static void merge_symbol(hfn_symbol *kept, const hfn_symbol *again)
 {
-    bool knows = kept->byte_count && !(kept->flags & HOTFN_SYMBOL_SIZE_GUESSED);
+    bool has_size = kept->byte_count && !(kept->flags & HOTFN_SYMBOL_SIZE_GUESSED);
 
     kept->flags |= again->flags & (uint8_t)~HOTFN_SYMBOL_SIZE_GUESSED;
-    if (!knows && again->byte_count) {
+    if (!has_size && again->byte_count) {
         kept->byte_count = again->byte_count;
         kept->flags &= (uint8_t)~HOTFN_SYMBOL_SIZE_GUESSED;
         kept->flags |= again->flags & HOTFN_SYMBOL_SIZE_GUESSED;

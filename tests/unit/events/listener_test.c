@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* A listener pairs entries with exits, counts what it did not receive, forgets the open calls
- * there, and writes a record of the rest. */
+/* A listener pairs entries with exits, counts the datagrams that it did not receive, forgets the
+ * calls that were open at such a gap, and writes a record of the rest. */
 #include "datagrams.h"
 
 #include <hotfn/lowlevel/timing.h>

@@ -40,7 +40,7 @@ EXPORTS
     Numbered=KERNEL32.#12
     data=table DATA
 """
-# A function whose frame grows late, and one with a part that stands elsewhere: chained entries.
+# A function whose frame grows late, and one with a part at another place: their entries are chained.
 CHAINED = """
     .text
     .globl entry
@@ -185,7 +185,7 @@ def make_all(folder):
 
 
 def headers(path):
-    """{"ImageBase": 0x140000000, ...} of all numbers, the first of a name."""
+    """{"ImageBase": 0x140000000, ...} of all numbers; of equal names, the first."""
     found = {}
     for name, value in re.findall(r"^ *(\w+): (?:[^\n(]*\()?(0x[0-9A-F]+|\d+)\)?$",
                                   output("llvm-readobj", "--file-headers", path), re.MULTILINE):

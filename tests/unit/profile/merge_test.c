@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Runs that become one record: what is the same function, whose row is whose, how long it took, and
- * that trees and slow calls of one run do not mix with another's. */
+/* Several runs are merged into one record: which functions are the same, which rows belong to which
+ * run, and the times; call trees and slow calls of different runs are not mixed. */
 #include "profile/timed.h"
 
 static char first[128], second[128], merged[128];
@@ -24,7 +24,7 @@ static hotfn_record *open_at(const char *path)
     return record;
 }
 
-/* A run that called the function in slot 1 so often, from start to end. */
+/* A run from start_ns to end_ns that called the function in slot 1 `calls` times. */
 static void write_run(const char *path, uint64_t calls, uint64_t start_ns, uint64_t end_ns)
 {
     hfn_live *live = sample_live(NULL);
@@ -56,7 +56,7 @@ static hotfn_record_info info_of(const hotfn_record *record)
     return info;
 }
 
-static void a_sum_has_a_row_a_run_and_is_as_long_as_all(void)
+static void a_sum_has_one_row_for_each_run_and_the_time_of_all(void)
 {
     hotfn_record_thread row = HOTFN_RECORD_THREAD_INIT;
     hotfn_record *r;
@@ -75,7 +75,7 @@ static void a_sum_has_a_row_a_run_and_is_as_long_as_all(void)
     hotfn_record_close(r);
 }
 
-static void a_mean_is_rounded_and_as_long_as_one(void)
+static void a_mean_is_rounded_and_has_the_mean_time(void)
 {
     static const uint32_t modes[] = {
         HOTFN_MERGE_MEAN,   HOTFN_MERGE_MIN, HOTFN_MERGE_MAX,
@@ -209,7 +209,7 @@ static void write_reasons(const char *path, const char *library)
     hfn_live_close(live);
 }
 
-/* Else a module would be missing, and the counts behind it would be of other functions. */
+/* Otherwise a module would be missing, and later counts would be shown for other functions. */
 static void more_reasons_than_a_record_holds_are_an_error(void)
 {
     const char *const paths[] = { first, second };
@@ -228,7 +228,7 @@ static void more_reasons_than_a_record_holds_are_an_error(void)
     CHECK_STR(err.file, "b");
 }
 
-static void what_one_run_refused_and_another_counted_is_counted(void)
+static void a_function_that_one_run_refused_and_another_counted_is_counted(void)
 {
     hotfn_record *r;
 
@@ -338,7 +338,7 @@ static void expect_times(const hotfn_record *r, uint32_t mode, uint32_t function
 enum { GAMMA = 4 }; /* the function of slot 2 */
 
 /* The first function was timed in both runs, the second in one, the third in the other. */
-static void times_become_what_the_mode_says(void)
+static void times_are_combined_by_the_mode(void)
 {
     static const hfn_time_cell in_first[3] = { TIMES(1000, 600, 10, 300, 30, 40),
                                                TIMES(500, 401, 5, 100, 6, 8) };
@@ -434,8 +434,8 @@ static void write_twice(const char *path, const uint64_t calls[2], const hfn_tim
     free(model);
 }
 
-/* Its times are of both, and in a mean, smallest and largest both are the one run's value. */
-static void an_image_that_a_run_has_twice_is_one_with_all_its_calls(void)
+/* The times of both copies are added within a run before a mode compares runs. */
+static void an_image_that_a_run_mapped_twice_becomes_one_module(void)
 {
     static const hfn_time_cell in_first[2] = { { .total_ticks = 1000,
                                                  .self_ticks = 600,
@@ -491,7 +491,7 @@ static hotfn_record_time_info time_of(const hotfn_record *r)
     return info;
 }
 
-static void one_run_twice_is_twice_of_all(void)
+static void a_sum_of_two_equal_runs_has_twice_of_everything(void)
 {
     static const uint32_t functions[] = { 0, 1, GAMMA };
     hotfn_record_time_info was, is;
@@ -545,7 +545,7 @@ static void a_run_that_was_not_timed_leaves_the_merge_without_times(void)
     hotfn_record_close(r);
 }
 
-static void a_merge_takes_so_many(void)
+static void a_merge_has_at_most_4096_records(void)
 {
     static const char *paths[4097];
 
@@ -558,7 +558,8 @@ static void a_merge_takes_so_many(void)
     CHECK_EQ_I64(hotfn_record_merge(paths, 0, merged, 0, NULL, NULL), HOTFN_E_OPTION);
 }
 
-/* Else the longer list would be believed to be of both runs. */
+/* The runs kept slow calls from different lengths on.  Only calls that both would have kept are in
+ * the merged list, which otherwise would seem complete for both. */
 static void slow_calls_are_those_that_each_run_would_keep(void)
 {
     static const struct {
@@ -588,18 +589,18 @@ static void slow_calls_are_those_that_each_run_would_keep(void)
 }
 
 static const check_test tests[] = {
-    CHECK_TEST(a_sum_has_a_row_a_run_and_is_as_long_as_all),
-    CHECK_TEST(a_mean_is_rounded_and_as_long_as_one),
+    CHECK_TEST(a_sum_has_one_row_for_each_run_and_the_time_of_all),
+    CHECK_TEST(a_mean_is_rounded_and_has_the_mean_time),
     CHECK_TEST(ranks_are_over_all_runs),
     CHECK_TEST(one_path_for_two_machines_is_two_modules),
-    CHECK_TEST(what_one_run_refused_and_another_counted_is_counted),
+    CHECK_TEST(a_function_that_one_run_refused_and_another_counted_is_counted),
     CHECK_TEST(trees_and_slow_calls_stay_with_their_run),
     CHECK_TEST(slow_calls_are_those_that_each_run_would_keep),
-    CHECK_TEST(times_become_what_the_mode_says),
-    CHECK_TEST(an_image_that_a_run_has_twice_is_one_with_all_its_calls),
-    CHECK_TEST(one_run_twice_is_twice_of_all),
+    CHECK_TEST(times_are_combined_by_the_mode),
+    CHECK_TEST(an_image_that_a_run_mapped_twice_becomes_one_module),
+    CHECK_TEST(a_sum_of_two_equal_runs_has_twice_of_everything),
     CHECK_TEST(a_run_that_was_not_timed_leaves_the_merge_without_times),
-    CHECK_TEST(a_merge_takes_so_many),
+    CHECK_TEST(a_merge_has_at_most_4096_records),
     CHECK_TEST(more_reasons_than_a_record_holds_are_an_error),
 };
 CHECK_MAIN(tests)

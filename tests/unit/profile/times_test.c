@@ -376,7 +376,7 @@ static void repair_and_merge_omit_times_that_are_not_read(void)
     hotfn_record_close(r);
 }
 
-static void windows_hold_what_came_since(void)
+static void windows_hold_what_was_added_since(void)
 {
     hotfn_env env = hfn_env_fill(NULL);
     timed_model *m = calloc(1, sizeof *m), *early = calloc(1, sizeof *early);
@@ -501,7 +501,7 @@ static const check_test tests[] = {
     CHECK_TEST(sampled_totals_are_fitted_and_have_an_error),
     CHECK_TEST(times_that_mean_something_else_are_not_read),
     CHECK_TEST(repair_and_merge_omit_times_that_are_not_read),
-    CHECK_TEST(windows_hold_what_came_since),
+    CHECK_TEST(windows_hold_what_was_added_since),
     CHECK_TEST(damaged_trees_are_reduced),
     CHECK_TEST(a_root_is_as_precise_as_a_double),
 };

@@ -76,8 +76,8 @@ static void open_calls_have_the_time_until_the_end(void)
     hfn_times_finish(&times);
 }
 
-/* The counter subtracts a constant, which may be more than a place has. */
-static void a_place_with_less_than_no_time_reduces_its_callers(void)
+/* The cost of hooks that is subtracted may exceed the time of a place. */
+static void a_negative_time_of_a_place_reduces_its_callers(void)
 {
     start(HOTFN_TIMING_TREE);
     times.nodes[1].total_ticks = 100;
@@ -120,7 +120,7 @@ static void waiting_is_part_of_totals_but_not_of_self_times(void)
     hfn_times_finish(&times);
 }
 
-/* Others read a thread's processor time ten times a second. */
+/* The launcher reads a thread's processor time ten times a second, so the last tenth is unknown. */
 static void a_thread_that_waits_at_the_end_has_waited(void)
 {
     const uint64_t second = 1000000000;
@@ -274,7 +274,7 @@ static void slow_open_calls_follow_the_slow_calls(void)
 static const check_test tests[] = {
     CHECK_TEST(slow_open_calls_follow_the_slow_calls),
     CHECK_TEST(open_calls_have_the_time_until_the_end),
-    CHECK_TEST(a_place_with_less_than_no_time_reduces_its_callers),
+    CHECK_TEST(a_negative_time_of_a_place_reduces_its_callers),
     CHECK_TEST(waiting_is_part_of_totals_but_not_of_self_times),
     CHECK_TEST(a_thread_that_waits_at_the_end_has_waited),
     CHECK_TEST(other_entries_are_not_open),

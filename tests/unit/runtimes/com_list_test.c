@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* Lists of COM interfaces, as in the file that HOTFN_COM_INTERFACES names. */
 #include "runtimes/com_list.h"
 
 #include "check.h"

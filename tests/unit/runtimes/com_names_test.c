@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* Names of COM interfaces and of their methods. */
 #include "runtimes/com_names.h"
 
 #include "check.h"
