@@ -127,7 +127,7 @@ def testers_download_the_kit_of_a_build(place):
               place / "token", "-o", place / "kit", stripped)
         common = ("push", "--to", url, "--app", "game", "--app-version", "it's 1.2", "--map", place / "game.map", "--build", stripped)
         assert "needs --build" in hotfn("push", "--to", url, "--kit", place / "kit", env=admin, status=2)
-        assert "is no kit" in hotfn(*common, "--kit", place, env=admin, status=1)
+        assert "is not a kit" in hotfn(*common, "--kit", place, env=admin, status=1)
         found, _, body = c.request("GET", "/api/v1/kit", token=writer, app="game")
         assert found == 404 and b"has no kit" in body, body
         assert "and its kit" in hotfn(*common, "--kit", place / "kit", env=admin)

@@ -128,7 +128,7 @@ def nothing_is_lost_or_doubled(place):
 
 
 def check_page(c, text):
-    """Also the page shows what is missing."""
+    """The page shows what is missing, too."""
     if page_test.browser.find():
         with page_test.browser.Browser() as b:
             p = page_test.Page(b, c)
@@ -153,7 +153,7 @@ def a_dead_server_delays_and_is_reported(place):
                 break
             assert time.monotonic() < end, answer
             time.sleep(0.1)
-        # The clients of the server that is left: 2 with 1,100 calls and one with 1,000.
+        # The clients of the server that still runs: two with 1,100 calls and one with 1,000.
         assert answer["rows"][0]["calls"] == 3200 and answer["clients"] == 3, answer
         assert answer["missing"] == {"rows": 4, "waiting_records": 3, "servers": f"http://127.0.0.1:{servers[1].http}"}, answer
         check_page(c, f"missing: 4 rows, 3 records waiting to be moved (no answer from http://127.0.0.1:{servers[1].http})")
@@ -293,7 +293,7 @@ def what_does_not_fit_is_refused_in_one_sentence(place):
         assert "are on 2 servers" in refusal(place, "--clickhouse", one)
         (place / "second").mkdir()
         assert "belongs to another folder" in refusal(place / "second", *servers.option)
-    # It is away: records are acknowledged and wait.
+    # While the servers do not run, records are acknowledged and wait.
     with Collector(place, "--quiet", *servers.option) as c:
         c.push("game", {0x10: 1}, CLIENTS[2])
         assert b"does not answer" in c.request("GET", "/api/v1/hot", app="game")[2]

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Tokens: who may do what with which app.  The database has their hashes only. */
+/* Tokens: each gives its owner a role for an app.  The database has only their hashes. */
 #ifndef HOTFN_COLLECTOR_TOKENS_H
 #define HOTFN_COLLECTOR_TOKENS_H
 

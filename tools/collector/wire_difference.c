@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Rows of both states are paired by module and RVA, callers by their two rows.  The rows that
- * differ, and those that a caller needs, make the increment. */
+/* The state of a run now is compared with the state that was sent last: rows are paired by module
+ * and RVA, callers by their two rows.  The increment has the rows that grew, and those that an
+ * entry of a caller needs. */
 #include "wire_difference.h"
 
 #include "sha256.h"
@@ -26,6 +27,7 @@ typedef struct difference {
 
 /* ---- Rows. */
 
+/* The growth since `sent`.  A number never shrinks: raise *now to `sent` if it is less. */
 static uint64_t take_growth(uint64_t *now, uint64_t sent)
 {
     *now = *now > sent ? *now : sent;
@@ -50,7 +52,8 @@ static bool is_same_module(const wire_module *a, const wire_module *b)
     return strcmp(a->image, b->image) == 0 && strcmp(a->file, b->file) == 0;
 }
 
-/* The module of sent, searched from the one after the last found; *at is where it is. */
+/* The same module in the sent state, or NULL.  The search begins at *at, which is then set to the
+ * index after the module, because both states usually have their modules in the same order. */
 static const wire_module *find_sent(const difference *d, const wire_module *m, uint32_t *at)
 {
     uint32_t count = d->sent->module_count;
@@ -110,7 +113,7 @@ static void add_edges(difference *d)
     }
 }
 
-/* Make each pair of rows one edge; now gets the callers of this list. */
+/* Join the edges of each pair of rows, and replace the callers of d->now by them. */
 static bool join_edges(difference *d)
 {
     uint32_t used = 0;

@@ -67,7 +67,7 @@ static size_t store_body(char *bytes, size_t size, size_t count, void *user)
 {
     http_answer *answer = user;
 
-    /* More than an answer of the collector is thrown away. */
+    /* An answer longer than any of the collector is cut off. */
     if (answer->body.used + size * count <= MAX_ANSWER_BYTES) {
         buffer_append(&answer->body, bytes, size * count);
     }

@@ -33,7 +33,7 @@ hotfn_status push_describe_run(pushing *p, pushed_run *run, const hotfn_record *
 /* HOTFN_OK with *unavailable set if the collector does not answer, or cannot store the run now. */
 hotfn_status push_send_run(pushing *p, const pushed_run *run, bool *unavailable, uint32_t *state);
 hotfn_status push_spool_run(pushing *p, const pushed_run *run);
-/* Send what waits in the spool. */
+/* Send the records in the spool. */
 void push_send_spool(pushing *p);
 void push_free_run(pushed_run *run);
 

@@ -61,8 +61,8 @@ void doctor_check_clock(doctor_finding *f)
 
 static const char proof_function[] = "hotfn_get_version";
 
-/* In a stripped program its name is unknown, so the calls of all
- * functions named module+offset are counted instead. */
+/* The calls of the proof function in the record at path.  In a stripped program the function's name
+ * is unknown, so the calls of all functions that are named module+offset are counted instead. */
 uint64_t doctor_count_proof_calls(const char *path)
 {
     hotfn_record *record;

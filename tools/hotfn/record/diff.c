@@ -110,7 +110,7 @@ static timing find_timing(const diff *d)
 }
 
 /* Choose the value to compare; false after a message if a record does not have it. */
-static bool check_order(diff *d)
+static bool choose_order(diff *d)
 {
     timing t = find_timing(d);
     d->timed = !t.untimed;
@@ -168,7 +168,7 @@ static bool has_failure(const diff *d)
 
 static int compare_records(diff *d, const choices *c)
 {
-    if (!check_order(d)) {
+    if (!choose_order(d)) {
         return TOOL_FAILED;
     }
     choose_limits(d, c);
@@ -180,8 +180,8 @@ static int compare_records(diff *d, const choices *c)
     return has_failure(d) ? TOOL_THRESHOLD : TOOL_OK;
 }
 
-/* The number of old records: the names before `--`, if there are names on both sides, else one
- * of two.  0 after a message. */
+/* The number of old records: those before `--`, or, without that sign, the first of two.  0 after a
+ * message. */
 static uint32_t count_old(char **argv, int argc, uint32_t after_sign)
 {
     uint32_t count = (uint32_t)(argc - optind);

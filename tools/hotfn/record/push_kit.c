@@ -68,7 +68,7 @@ static bool check_kit(const char *folder, const hotfn_image *image, const char *
     snprintf(path, sizeof path, "%s/" KIT_FACTS, folder);
     FILE *facts = fopen(path, "re");
     if (!facts) {
-        fprintf(stderr, "hotfn push: %s is no kit: make one with hotfn kit -o %s %s\n", folder,
+        fprintf(stderr, "hotfn push: %s is not a kit: make one with hotfn kit -o %s %s\n", folder,
                 folder, file);
         return false;
     }

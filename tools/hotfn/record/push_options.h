@@ -21,9 +21,10 @@ void push_init_choices(push_choices *c);
 const char *push_set_url(push_choices *c, const char *argument);
 const char *push_add_label(push_choices *c, const char *argument);
 const char *push_set_interval(push_choices *c, const char *argument);
-/* Read the token, and complete the options; false after a message. */
+/* Read the token, and complete the options; false after a message, which begins with the command
+ * `of`. */
 bool push_complete_options(push_choices *c, const char *of);
-/* Print on stderr what happened to a record; of is the command, reason why it is in the spool. */
+/* Print on stderr what happened to a record of the command `of`; reason: why it is in the spool. */
 void push_report_result(const char *of, const char *path, const hotfn_push_result *result,
                         const char *reason);
 /* Send a record (NULL: what waits in the spool) and report the result.  Returns an exit status.

@@ -13,7 +13,7 @@ typedef struct top_row {
     uint32_t index; /* function or thread of the record */
     uint64_t calls, self_ns, total_ns;
     hotfn_alloc_cell memory; /* allocated by the function itself */
-    uint32_t watched;        /* HOTFN_BUDGET_*; 0: not changed by the budget      */
+    uint32_t budget_state;   /* HOTFN_BUDGET_*; 0: not changed by the budget      */
     double rate;             /* calls per second since the last sample, or over the run */
     double busy;             /* self seconds per second, of the same period             */
 } top_row;

@@ -12,7 +12,8 @@
 #include <time.h>
 #include <unistd.h>
 
-/* A program may lie in this folder, too, so a file of the name is not enough. */
+/* Without a path or .hfr, `what` may be the name of a process whose program lies in this folder, so
+ * the file must be a record. */
 static bool is_record(const char *what)
 {
     hotfn_record *record = NULL;
@@ -159,7 +160,7 @@ static top_row make_function_row(const top_sample *s, const top_sample *before, 
                       .self_ns = s->self[i],
                       .total_ns = t.total_ns,
                       .memory = t.self_alloc,
-                      .watched = hotfn_record_get_budget_state(s->record, i),
+                      .budget_state = hotfn_record_get_budget_state(s->record, i),
                       .rate = compute_rate(s, s->calls[i], known ? before->calls[i] : 0),
                       .busy = compute_rate(s, s->self[i], known ? before->self[i] : 0) / 1e9 };
 }

@@ -175,7 +175,7 @@ static void print_row(FILE *out, const top_sample *s, const top_view *view, cons
     snprintf(text, sizeof text, "%s/s", listing_grouped((uint64_t)(row->rate + 0.5), grouped));
     print_cell(out, l, RATE, text);
     /* a lower bound: calls while the function was unhooked were not counted */
-    snprintf(text, sizeof text, "%s%s", row->watched & HOTFN_BUDGET_LOWER_BOUND ? ">" : "",
+    snprintf(text, sizeof text, "%s%s", row->budget_state & HOTFN_BUDGET_LOWER_BOUND ? ">" : "",
              listing_grouped(row->calls, grouped));
     print_cell(out, l, CALLS, text);
     print_cell(out, l, SELF, counted_only ? "-" : format_time(row->self_ns, grouped));
@@ -244,9 +244,9 @@ static void add_watched(hotfn_json *o, const top_sample *s, const top_row *row)
         json_add_number(o, "allocated_bytes", row->memory.allocated_bytes);
         json_add_number(o, "freed_bytes", row->memory.freed_bytes);
     }
-    if (row->watched) {
-        json_add_text(o, "watched", budget_get_level_name(row->watched));
-        json_add_bool(o, "calls_at_least", row->watched & HOTFN_BUDGET_LOWER_BOUND);
+    if (row->budget_state) {
+        json_add_text(o, "watched", budget_get_level_name(row->budget_state));
+        json_add_bool(o, "calls_at_least", row->budget_state & HOTFN_BUDGET_LOWER_BOUND);
     }
 }
 

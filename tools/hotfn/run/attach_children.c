@@ -175,7 +175,7 @@ static void finish_member(attached_family *f, member *m)
 }
 
 /* Finish the records of processes that have ended or executed another program; with detaches, of
- * all.  Returns how many are still attached to. */
+ * all.  Returns how many processes are still attached. */
 static size_t finish_ended(attached_family *f, bool detaches)
 {
     hotfn_error err = HOTFN_ERROR_INIT;

@@ -23,12 +23,12 @@ static const char usage[] =
     "usage: hotfn ctl --mode MODE [options] PID|RECORD\n"
     "      --mode MODE      off: restore the functions' own bytes, so that they cost nothing;\n"
     "                       count: count their calls; time: also time them (hotfn run --mode time)\n"
-    "  -f, --function GLOB  only functions with such a name (may be repeated) [all that are hooked]\n"
-    "  -x, --exclude GLOB   not these functions (may be repeated)\n"
-    "      --module GLOB    only functions of such modules (may be repeated) [all]\n"
+    "  -f, --function GLOB  only functions that match (may be repeated) [all that are hooked]\n"
+    "  -x, --exclude GLOB   exclude functions that match (may be repeated)\n"
+    "      --module GLOB    only functions of modules that match (may be repeated) [all]\n"
     "  -q, --quiet          no messages but errors\n"
     "PID is counted by hotfn run or hotfn attach now; RECORD is the file that one of them will write.\n"
-    "Counts go on where they were.\n";
+    "Counts continue from their earlier values.\n";
 /* clang-format on */
 
 typedef struct globs {
@@ -92,13 +92,15 @@ void ctl_describe(char *out, size_t bytes, uint32_t mode, const hotfn_switch_res
              r->switched_count == 1 ? " is" : "s are", states[mode - 1]);
     add_count(out, bytes, same, "function", "as before");
     add_count(out, bytes, r->count_only_count, "function", "can only be counted");
-    add_count(out, bytes, r->busy_count, "function", "still off, as a thread is inside: try again");
+    add_count(out, bytes, r->busy_count, "function",
+              "still off, because a thread is inside: try again");
     add_count(out, bytes, r->foreign_count, "function",
               "unchanged, as other code changed the bytes");
     add_count(out, bytes, r->failed_process_count, "process", "could not be stopped: try again");
     if (r->stop_ns > 0) {
         size_t at = strlen(out);
-        snprintf(out + at, bytes - at, "; threads stood for %.1f ms", (double)r->stop_ns / 1e6);
+        snprintf(out + at, bytes - at, "; threads were stopped for %.1f ms",
+                 (double)r->stop_ns / 1e6);
     }
 }
 

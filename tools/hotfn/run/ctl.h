@@ -6,7 +6,7 @@
 #include <hotfn.h>
 #include <stddef.h>
 
-/* One line without its end: "12 functions are now off; threads stood for 0.3 ms". */
+/* One line without its end: "12 functions are now off; threads were stopped for 0.3 ms". */
 void ctl_describe(char *out, size_t bytes, uint32_t mode, const hotfn_switch_result *result);
 
 #endif

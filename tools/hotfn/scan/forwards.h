@@ -8,7 +8,7 @@
 /* Print a line for each forwarded export; prints nothing if the file is not a PE image.  On failure
  * returns false and sets *err. */
 bool forwards_print(FILE *out, const listing *l, const symbol_sources *sources, hotfn_error *err);
-/* Write them as the member "forwards" of the open object. */
+/* Write the forwarded exports as the member "forwards" of the open object. */
 bool forwards_write(hotfn_json_writer *out, const listing *l, const symbol_sources *sources,
                     hotfn_error *err);
 

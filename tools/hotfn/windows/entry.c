@@ -33,5 +33,5 @@ int wmain(int argc, wchar_t **wide)
     _setmode(_fileno(stdout), _O_BINARY);
     _setmode(_fileno(stderr), _O_BINARY);
     SetConsoleOutputCP(CP_UTF8);
-    return hotfn_main(argc, argv); /* until the end of the process the arguments stay */
+    return hotfn_main(argc, argv); /* argv stays allocated until the process ends */
 }

@@ -20,7 +20,8 @@ int64_t progress_read_clock(void)
     return (int64_t)GetTickCount64() * 1000000;
 }
 
-/* The C library cannot write to memory, so a console breaks long lines itself. */
+/* Windows' C library has no stream that writes to memory, so lines cannot be shortened here; the
+ * console breaks long ones itself. */
 void fit_begin(void)
 {
 }

@@ -25,7 +25,7 @@ int hotfn_command_kit(int argc, char **argv)
 int hotfn_command_bisect(int argc, char **argv)
 {
     (void)argc, (void)argv;
-    return refuse_command("bisect", "choose functions with hotfn run --include and --exclude");
+    return refuse_command("bisect", "choose functions with hotfn run -f and -x");
 }
 
 bool export_plugin_is_path(const char *format)
