@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * A library that replaces the agent in the reference runs, in which gdb counts calls (-DLAYOUT=n).
- * The dynamic
- * linker's work depends on the number of libraries, their exports and their thread-local variables,
- * so this library has the same exports and thread-local variables as the agent; the exported calls
- * are forwarded.  hotfn_oracle_start is called when the agent's constructor would run.  Each layout
- * has a different number of mappings and holes, so that counts that depend on /proc/self/maps or on
- * free addresses differ between layouts and can be excluded.
+ * The dynamic linker's work depends on the number of libraries, their exports and their
+ * thread-local variables, so this library has the same exports and thread-local variables as the
+ * agent; the exported calls are forwarded.  hotfn_oracle_start is called when the agent's
+ * constructor would run.  Each layout has a different number of mappings and holes, so that counts
+ * that depend on /proc/self/maps or on free addresses differ between layouts and can be excluded.
  */
 #include <dlfcn.h>
 #include <link.h>

@@ -143,7 +143,8 @@ static uint64_t read_counted(const hotfn_launch *launch)
     return f.calls;
 }
 
-/* A call that is published and not made yet is the only difference, one for each thread. */
+/* Each thread publishes a call before it makes it, so the sums may differ by one for each
+ * thread. */
 static void compare_counts(const target *t, const hotfn_launch *launch)
 {
     enum { THREADS = WORKERS + 1 };

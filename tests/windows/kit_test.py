@@ -62,7 +62,7 @@ def a_double_click_counts(folder):
 
 
 def names_come_from_a_pdb(folder):
-    """The PDB does not travel."""
+    """The kit does not contain the PDB."""
     if not (SAMPLES / "seh_x64_xcpt4.exe").exists():
         raise cases.Skipped("no HOTFN_SAMPLES")
     shutil.copy(SAMPLES / "seh_x64_xcpt4.exe", folder / "xcpt4.exe")
@@ -82,7 +82,7 @@ def other_files_are_refused(folder):
     make_kit(folder, "-o", "kit", "game.exe")
     ids = [execute(folder, NATIVE, "list", "--json", "game.exe").stdout.decode().partition('"image_id":')[2].split('"')[1]]
     build_work(folder, "game.exe", "-DOTHER", "-O2", "-Wl,--image-base,0x150000000")
-    with open(folder / "game.exe", "r+b") as file:  # a time of its own
+    with open(folder / "game.exe", "r+b") as file:  # another time in its header
         file.seek(0x88)
         file.write(b"\x01\x02\x03\x04")
     ids += [execute(folder, NATIVE, "list", "--json", "game.exe").stdout.decode().partition('"image_id":')[2].split('"')[1]]
