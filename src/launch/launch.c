@@ -106,6 +106,7 @@ void hfn_launch_free(hotfn_launch *l)
 {
     hotfn_env env = l->env;
 
+    hfn_switch_stop(l);
     hfn_attachment_free(l->attachment);
     hfn_launch_unlink_record(l);
     hfn_ticker_stop(&l->ticker);
@@ -166,7 +167,6 @@ hotfn_status hotfn_launch_start(hotfn_launch **out, const hotfn_launch_options *
     hfn_launch_begin(l);
     if (l->attachment) {
         hfn_observation_start(l);
-        hfn_switch_start(l);
         hfn_patch_watch_start(l);
         *out = l;
         return HOTFN_OK;
@@ -175,6 +175,7 @@ hotfn_status hotfn_launch_start(hotfn_launch **out, const hotfn_launch_options *
         hfn_children_begin(&l->children, l->child.pid,
                            (l->options.flags & HOTFN_LAUNCH_FOLLOW) != 0, &l->env);
     }
+    hfn_switch_start(l); /* the program waits for its plan until then */
     if (!hfn_plan_service_start(l)) {
         hfn_log_message(&l->env, HOTFN_LOG_ERROR, "no thread can be started: nothing is counted");
     }
@@ -183,7 +184,6 @@ hotfn_status hotfn_launch_start(hotfn_launch **out, const hotfn_launch_options *
     hfn_budget_thread_start(l);
     hfn_thread_watch_start(l);
     hfn_patch_watch_start(l);
-    hfn_switch_start(l);
     *out = l;
     return HOTFN_OK;
 }

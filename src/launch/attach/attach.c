@@ -134,7 +134,10 @@ static hotfn_status enter_process(hotfn_launch *l, uint32_t pid, hotfn_error *er
     if (status == HOTFN_OK) {
         hfn_live_set_pid(l->live, pid);
         hfn_launch_choose_cache(l);
+        hfn_switch_start(l); /* from the first counted call on, hotfn ctl finds it and waits */
+        hfn_switch_pause(l);
         status = hfn_attachment_enter(l->attachment, err);
+        hfn_switch_resume(l);
     }
     return status;
 }
@@ -176,7 +179,6 @@ hotfn_status hotfn_launch_attach(hotfn_launch **out, uint32_t pid,
         return status;
     }
     hfn_launch_begin(l);
-    hfn_switch_start(l);
     hfn_patch_watch_start(l);
     *out = l;
     return HOTFN_OK;

@@ -56,7 +56,10 @@ hotfn_status hfn_outside_enter(hotfn_launch *l, hotfn_error *err)
     l->attachment = hfn_attachment_create(&l->env, l, l->child.pid);
     if (l->attachment) {
         l->attachment->remote.is_child = true;
+        hfn_switch_start(l); /* before the program runs */
+        hfn_switch_pause(l);
         status = hfn_attachment_enter(l->attachment, err);
+        hfn_switch_resume(l);
     } else {
         hfn_report_no_memory(err, NULL);
     }
