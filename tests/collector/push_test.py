@@ -93,6 +93,33 @@ def the_collector_shows_the_numbers_of_merge(place):
         assert {x["value"] for x in c.get("labels", app="game")["labels"]} == {"0", "1", "2"}
 
 
+def read_page(p, **parameters):
+    """{function: (calls, value)}, as the page shows them."""
+    p.show(app="game", **parameters)
+    columns = p.b.run("[...document.querySelectorAll('#hottable .head span')].filter(e => !e.hidden).map(e => e.textContent)")
+    at = [columns.index("calls"), next(i for i, title in enumerate(columns) if title.startswith("value"))]
+    rows = p.b.run("[...document.querySelectorAll('#hottable .row')].map(r => [r.querySelector('.name').title, "
+                   "...[...r.children].map(e => e.textContent)])")
+    return {row[0]: tuple(float(row[1 + i].replace(",", "")) for i in at) for row in rows}
+
+
+def the_page_shows_the_numbers_of_merge(place):
+    import page_test
+    if not page_test.browser.find():
+        raise cases.Skipped("no Chromium on this system")
+    with Collector(place) as c, page_test.browser.Browser() as b:
+        records, p = three_testers(place, c), page_test.Page(b, c)
+        hotfn("merge", "-o", place / "sum.hfr", *records)
+        sums = counted(hotfn("report", "--json", place / "sum.hfr"))
+        for agg, mode in (("sum", "sum"), ("median", "median"), ("max", "max")):
+            hotfn("merge", "--mode", mode, "-o", place / "other.hfr", *records)
+            merged = counted(hotfn("report", "--json", place / "other.hfr"))
+            wanted = {name: (sums[name], merged.get(name, 0)) for name in sums}
+            assert read_page(p, agg=agg) == wanted, (agg, read_page(p, agg=agg), wanted)
+        assert "3 clients, 3 records" in p.texts("#facts")[0], p.texts("#facts")
+        assert not b.complaints, b.complaints
+
+
 def times_and_callers_arrive(place):
     with Collector(place) as c:
         records = three_testers(place, c, "--mode", "time", "--clock", "cpu")
@@ -470,7 +497,7 @@ def record_files_are_accepted_as_they_are(place):
                                             env=environment(place, 0, c.admin))
 
 
-CASES = [increments_arrive_while_the_program_runs, the_last_increments_wait_in_the_spool, the_collector_shows_the_numbers_of_merge, times_and_callers_arrive, nothing_personal_is_sent,
+CASES = [increments_arrive_while_the_program_runs, the_last_increments_wait_in_the_spool, the_collector_shows_the_numbers_of_merge, the_page_shows_the_numbers_of_merge, times_and_callers_arrive, nothing_personal_is_sent,
          a_crash_of_the_program_is_sent_too, records_wait_in_the_spool_while_the_collector_is_away,
          what_the_collector_says_is_repeated, labels_may_have_their_full_length, records_are_sent_over_tls, the_spool_is_bounded_and_private, refusals_are_repeated_in_one_sentence, another_server_is_recognised,
          a_registered_build_gives_names_and_refuses_another_image,

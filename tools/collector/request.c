@@ -3,6 +3,7 @@
 #include "request.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -101,15 +102,18 @@ bool request_get_word(request *r, const char *key, const char *const *words, int
 {
     const char *text = request_get(r, key);
 
+    char list[256] = "";
+
     *out = otherwise;
     for (int i = 0; text && i < count; i++) {
+        size_t used = strlen(list);
         if (strcmp(text, words[i]) == 0) {
             *out = i;
             return true;
         }
+        snprintf(list + used, sizeof list - used, "%s%s", i ? ", " : "", words[i]);
     }
-    return !text ||
-           request_refuse(r, 400, "%s is not %s, or another value that docs list", key, words[0]);
+    return !text || request_refuse(r, 400, "%s is none of: %s", key, list);
 }
 
 const char *request_get_app(request *r)
