@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 """docs/expected.md: each "yes" and "partly" names a test that exists, is run by its file, and whose file is run by a
-meson.build or a script; a "no" names what to use in its place."""
+meson.build or a script; a "no" names what to use in its place.  The tests of docs/design/collector-proof.md, too."""
 import re
 
 import tree
 
 PAGE = "docs/expected.md"
+PROOF = "docs/design/collector-proof.md"  # each row names tests
 TEST = re.compile(r"`([\w/.]+)::(\w+)`")
 FOLDERS = ("tests", "bindings/python/tests")
 MIN_ROWS = 30
@@ -75,6 +76,10 @@ def check_row(cells):
 def main():
     rows = read_rows(tree.text_of(PAGE))
     problems = [f"{PAGE}:{number}: {problem}" for number, cells in rows for problem in check_row(cells)]
+    for line in tree.text_of(PROOF).splitlines():
+        if line.startswith("| ") and "---" not in line and line != "| promise | test |":
+            found = [check_test(file, name) for file, name in TEST.findall(line)] or [f"no test in '{line[:60]}'"]
+            problems += [f"{PROOF}: {problem}" for problem in found if problem]
     if len(rows) < MIN_ROWS:
         problems.append(f"{PAGE}: only {len(rows)} rows were read, the table has at least {MIN_ROWS}")
     for wrong in (["x", "", "yes", ""], ["x", "", "yes", "`programs/attach_test.py::not_a_test`"],

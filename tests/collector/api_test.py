@@ -252,9 +252,10 @@ def bad_input_is_refused_with_one_sentence(place):
         for name, how in (("hot", {"app": "none"}), ("hot", {"app": "game", "limit": "x"})):
             c.get(name, status=404, **how)  # nothing was stored, so the app is unknown
         c.put(run, good)
-        for how, status in (({"build": "nine"}, 404), ({"limit": "x"}, 400), ({"agg": "mode"}, 400),
+        for how, status in (({"build": "nine"}, 404), ({"limit": "x"}, 400),
                             ({"client": CLIENTS[0].hex}, 404), ({"label": "level"}, 400), ({"base": "nine"}, 404)):
             c.get("hot", status=status, app="game", **how)
+        assert "none of: sum, average, " in c.get("hot", status=400, app="game", agg="mode")["error"]
         c.get("function", status=404, app="game", function=1)
         c.get("diff", status=400, app="game")
         fill(c, "two", version="1")
@@ -286,6 +287,15 @@ def a_build_has_a_limited_number_of_modules(place):
         c.push("two", {0x10: 1}, CLIENTS[0])
         c.put(run := uuid.uuid4(), encode_modules(run, 0, 4001))
         assert c.get("hot", app="game", build=image_of("one"), limit=1)["records"] == 5
+
+
+def a_record_has_a_limited_number_of_rows(place):
+    with Collector(place) as c:
+        run, rows = uuid.uuid4(), 4_000_001
+        head = b"".join([b"HFC1", number(0), run.bytes, number(harness.NOW_NS - 10**9), number(harness.NOW_NS), number(2),
+                         number(0), number(0), number(1), module_head("one", rows)])
+        refused = c.put(run, head + b"\1\1" * rows, status=None, compress=False)
+        assert refused[0] == 413 and "4,000,000 functions" in error(refused[1]), refused
 
 
 def too_many_requests_of_a_token_are_delayed(place):
@@ -346,7 +356,8 @@ def the_openapi_file_has_all_routes_and_parameters(place):
 CASES = [increments_of_a_run_are_one_run, the_openapi_file_has_all_routes_and_parameters, aggregates_are_those_of_the_clients, two_runs_of_a_client_are_one_client, selections_limit_what_is_folded,
          builds_are_compared_by_name, a_function_has_callers_callees_and_a_value_for_each_client, a_record_is_stored_once,
          sums_that_do_not_fit_are_not_wrapped, tokens_limit_what_may_be_done, anonymous_readers_are_allowed_on_request,
-         bad_input_is_refused_with_one_sentence, a_build_has_a_limited_number_of_modules, too_many_requests_of_a_token_are_delayed,
+         bad_input_is_refused_with_one_sentence, a_build_has_a_limited_number_of_modules,
+         a_record_has_a_limited_number_of_rows, too_many_requests_of_a_token_are_delayed,
          exports_have_the_numbers_of_the_table, metrics_and_log_report_what_happened]
 
 if __name__ == "__main__":

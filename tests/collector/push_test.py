@@ -444,6 +444,34 @@ class Elsewhere(http.server.BaseHTTPRequestHandler):
         pass
 
 
+class Busy(http.server.BaseHTTPRequestHandler):
+    """Two refusals that pass, the first with a delay, and then the record is stored."""
+
+    def do_PUT(self):
+        self.rfile.read(int(self.headers["Content-Length"]))
+        self.server.times.append(time.monotonic())
+        status = {1: 429, 2: 503}.get(len(self.server.times), 201)
+        self.send_response(status)
+        if status == 429:
+            self.send_header("Retry-After", "2")
+        self.end_headers()
+        self.wfile.write(b'{"error":"later"}' if status > 201 else b'{"stored":true}')
+
+    def log_message(self, *_):
+        pass
+
+
+def a_busy_collector_is_asked_again_later(place):
+    server = http.server.HTTPServer(("127.0.0.1", 0), Busy)
+    server.times = []
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    hotfn("run", "-q", "-o", place / "r.hfr", "--", build(place), 5)
+    err = hotfn("push", "--to", f"http://127.0.0.1:{server.server_port}", place / "r.hfr", env=environment(place, 0, "t"))
+    first, second, third = server.times
+    assert "stored" in err and second - first >= 2 and third - second >= 0.25, (err, server.times)
+    server.shutdown()
+
+
 def another_server_is_recognised(place):
     server = http.server.HTTPServer(("127.0.0.1", 0), Elsewhere)
     threading.Thread(target=server.serve_forever, daemon=True).start()
@@ -499,7 +527,8 @@ def record_files_are_accepted_as_they_are(place):
 
 CASES = [increments_arrive_while_the_program_runs, the_last_increments_wait_in_the_spool, the_collector_shows_the_numbers_of_merge, the_page_shows_the_numbers_of_merge, times_and_callers_arrive, nothing_personal_is_sent,
          a_crash_of_the_program_is_sent_too, records_wait_in_the_spool_while_the_collector_is_away,
-         what_the_collector_says_is_repeated, labels_may_have_their_full_length, records_are_sent_over_tls, the_spool_is_bounded_and_private, refusals_are_repeated_in_one_sentence, another_server_is_recognised,
+         what_the_collector_says_is_repeated, labels_may_have_their_full_length, records_are_sent_over_tls, the_spool_is_bounded_and_private, refusals_are_repeated_in_one_sentence,
+         a_busy_collector_is_asked_again_later, another_server_is_recognised,
          a_registered_build_gives_names_and_refuses_another_image,
          python_sends_the_same_bytes, record_files_are_accepted_as_they_are]
 
