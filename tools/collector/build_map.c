@@ -13,6 +13,17 @@ static uint32_t hash_place(uint32_t module, uint64_t rva)
     return (uint32_t)(h >> 32);
 }
 
+/* What identifies a module: its image id, or its file name if it has none (FNV-1a). */
+static uint64_t hash_module(const char *image, const char *file)
+{
+    uint64_t h = 14695981039346656037u;
+
+    for (const char *at = image[0] ? image : file; *at; at++) {
+        h = (h ^ (uint8_t)*at) * 1099511628211u;
+    }
+    return h;
+}
+
 static void free_map(build_map *map)
 {
     free(map->modules);
@@ -20,6 +31,7 @@ static void free_map(build_map *map)
     free(map->named);
     free(map->slots);
     free(map->known);
+    free(map->known_hashes);
     free(map);
 }
 
@@ -88,9 +100,15 @@ static bool append_function(build_map *map, uint32_t module, uint64_t rva, bool 
 
 static bool append_module(build_map *map, const char *image, const char *file)
 {
-    if (!grow_array((void **)&map->known, map->known_count + 1u, sizeof *map->known)) {
+    uint32_t count = map->known_count;
+    bool is_full = (count & (count - 1)) == 0; /* the room is the next power of two */
+
+    if (is_full && (!grow_array((void **)&map->known, count ? 2 * count : 1, sizeof *map->known) ||
+                    !grow_array((void **)&map->known_hashes, count ? 2 * count : 1,
+                                sizeof *map->known_hashes))) {
         return false;
     }
+    map->known_hashes[count] = hash_module(image, file);
     wire_module *m = &map->known[map->known_count++];
     memset(m, 0, sizeof *m);
     copy_bounded(m->image, sizeof m->image, image);
@@ -186,9 +204,11 @@ bool build_map_is_full(const build_map *map)
 /* A module without an image id is identified by its file name. */
 int64_t build_map_number_module(store *s, build_map *map, const wire_module *module)
 {
+    uint64_t hash = hash_module(module->image, module->file);
+
     for (uint32_t i = 0; i < map->known_count; i++) {
         const wire_module *known = &map->known[i];
-        if (strcmp(known->image, module->image) == 0 &&
+        if (map->known_hashes[i] == hash && strcmp(known->image, module->image) == 0 &&
             (module->image[0] || strcmp(known->file, module->file) == 0)) {
             return i;
         }

@@ -20,6 +20,7 @@ typedef struct build_map {
     uint32_t *slots;   /* hash table: number + 1, 0 if free */
     uint32_t slot_count, count, room;
     wire_module *known; /* modules of the build: image and file */
+    uint64_t *known_hashes;
     uint32_t known_count;
 } build_map;
 
