@@ -47,7 +47,7 @@ static store *make_store(void)
     static submission sub = { .app = "game", .version = "1" };
     submission *list[] = { &sub };
     refusal why = { 0 };
-    store *s;
+    store *s = NULL;
 
     check(mkdtemp(folder) && store_open(&s, folder, true, &why));
     check(!wire_decode_run(&sub.run, run_body, sizeof run_body - 1));
