@@ -41,6 +41,7 @@
 #define HFN_RUNTIME_WALKS_STACK 1u  /* a runtime in the image finds frames by return address    */
 #define HFN_RUNTIME_OWNS_THREADS 4u /* the image is the C library, or threads are of its kind    */
 #define HFN_RUNTIME_READS_CODE 2u   /* a runtime reads or patches the code of the image          */
+#define HFN_RUNTIME_GO 8u
 
 /* A function with its place in the code.  Same index as in the functions. */
 typedef struct hfn_body {

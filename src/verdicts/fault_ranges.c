@@ -137,6 +137,18 @@ static void add_entry(hfn_analysis *a, uint64_t target)
     }
 }
 
+/* Whether a range of addresses is that of all code, which the Go runtime has in its moduledata.  It
+ * takes a fault elsewhere for a call of a wrong address, and finds the caller by the word at the
+ * stack pointer (Go, runtime/signal_amd64.go, preparePanic), as at an entry. */
+static bool is_go_text(const hfn_analysis *a, uint64_t first, uint64_t second)
+{
+    const hfn_region *region = hfn_code_region(&a->code, first);
+
+    return (a->runtimes & HFN_RUNTIME_GO) && region &&
+           hfn_analysis_find_body(a, first) == hfn_analysis_find_body(a, region->rva) &&
+           hfn_analysis_find_body(a, second) == hfn_analysis_find_body(a, region->end);
+}
+
 /* Two addresses that belong together, at least one of them inside a function or behind its end:
  * a range, or an instruction and the address at which to continue. */
 static void add_row(hfn_analysis *a, uint64_t first, uint64_t second)
@@ -145,7 +157,7 @@ static void add_row(hfn_analysis *a, uint64_t first, uint64_t second)
 
     if (add_inside(a, second)) {
         add_entry(a, first);
-        if (first < second && !a->fixed_place) {
+        if (first < second && !a->fixed_place && !is_go_text(a, first, second)) {
             add_range(a, first, second);
         }
     } else if (is_inside) {

@@ -28,8 +28,8 @@ typedef struct mark {
 // clang-format off
 static const mark marks[] = {
     /* Go */
-    { MARK_SECTION, HFN_RUNTIME_WALKS_STACK, ".gopclntab", NULL },
-    { MARK_SECTION, HFN_RUNTIME_WALKS_STACK, ".data.rel.ro.gopclntab", NULL },
+    { MARK_SECTION, HFN_RUNTIME_WALKS_STACK | HFN_RUNTIME_GO, ".gopclntab", NULL },
+    { MARK_SECTION, HFN_RUNTIME_WALKS_STACK | HFN_RUNTIME_GO, ".data.rel.ro.gopclntab", NULL },
     { MARK_SECTION, HFN_RUNTIME_WALKS_STACK, ".note.go.buildid", NULL },
     /* The C library and the loader; Go with C code, whose threads are the C library's */
     { MARK_NAME, HFN_RUNTIME_OWNS_THREADS, "__libc_start_main", NULL },

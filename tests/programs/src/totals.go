@@ -63,6 +63,16 @@ func (n *node) sum() int {
 }
 
 //go:noinline
+func (n *node) get() int { return n.value }
+
+// The first instruction of get faults.
+func fault() (text string) {
+	defer func() { text = fmt.Sprint(recover()) }()
+	var none *node
+	return strconv.Itoa(none.get())
+}
+
+//go:noinline
 func answer(w http.ResponseWriter, r *http.Request) { fmt.Fprintf(w, "hello %s", r.URL.Path) }
 
 func check(holds bool, what string) {
@@ -96,6 +106,7 @@ func run(number, calls int, address string) {
 	}
 	check(sum == 5050, "channel")
 	check(tree(10).sum() == treeSum, "tree")
+	check(strings.Contains(fault(), "nil pointer"), "fault")
 	runtime.GC()
 	request(address, number)
 	if number == 0 {

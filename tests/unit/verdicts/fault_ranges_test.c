@@ -81,6 +81,25 @@ static void all_functions_between_two_compared_ones_are_known(void)
     scene_finish(&s);
 }
 
+/* Two words have the begin and the end of all code. */
+static void the_range_of_all_code_of_a_go_program_is_not_known(void)
+{
+    for (int is_go = 0; is_go < 2; is_go++) {
+        scene s = scene_begin();
+        uint64_t first = SCENE_FUNCTION(&s, "first", LOAD);
+        uint64_t middle = SCENE_FUNCTION(&s, "middle", LOAD);
+        uint64_t last = SCENE_FUNCTION(&s, "last", LOAD);
+
+        scene_pointer(&s, RODATA, first);
+        scene_pointer(&s, RODATA + 8, last + 8);
+        s.extra_name = is_go ? ".gopclntab" : NULL;
+        scene_analyze(&s);
+        CHECK_EQ_U64(scene_verdict(&s, middle).pub.verdict,
+                     is_go ? HOTFN_VERDICT_HOOKABLE : HOTFN_VERDICT_REFUSED);
+        scene_finish(&s);
+    }
+}
+
 static void an_address_inside_or_behind_makes_a_function_known(void)
 {
     for (uint64_t offset = 6; offset <= 8; offset += 2) {
@@ -179,6 +198,7 @@ static const check_test tests[] = {
     CHECK_TEST(a_function_that_no_address_is_about_is_moved),
     CHECK_TEST(a_compared_entry_is_known),
     CHECK_TEST(all_functions_between_two_compared_ones_are_known),
+    CHECK_TEST(the_range_of_all_code_of_a_go_program_is_not_known),
     CHECK_TEST(an_address_inside_or_behind_makes_a_function_known),
     CHECK_TEST(a_word_of_data_beside_a_label_makes_a_function_known),
     CHECK_TEST(words_of_two_sections_are_no_row),
