@@ -173,9 +173,10 @@ typedef struct hfn_runtime_kind {
     uint32_t agent_flag;          /* AGENT_*                            */
     const char *const *libraries; /* globs on the files of the modules that it is in, which are
                                    * hooked by the agent even if no function of them is selected */
+    bool obeys_orders;            /* of hotfn ctl, for methods that are called later
+                        * (hfn_live_order_methods) */
     bool can_restore; /* what the tracer replaced only leads to the functions of methods, so it can
-                       * be restored while all methods are off; the tracer obeys orders
-                       * (hfn_live_order_methods) */
+                        * be restored while all methods are off */
 } hfn_runtime_kind;
 
 /* NULL: unknown, or no runtime is asked for. */

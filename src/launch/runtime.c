@@ -25,13 +25,14 @@ static const char *const art_libraries[] = { "libart*.so*", "libdvm*.so*", NULL 
 static const char *const com_libraries[] = { "combase.dll", "ntdll.dll", NULL };
 
 static const hfn_runtime_kind kinds[] = {
-    { "python", "CPython 3.11", "hotfn-methods.so", AGENT_PYTHON, python_libraries, false },
+    { "python", "CPython 3.11", "hotfn-methods.so", AGENT_PYTHON, python_libraries, true, false },
     { "objc", "a runtime of Objective-C (GCC's, libobjc2)", "hotfn-messages.so", AGENT_OBJC,
-      objc_libraries, true },
+      objc_libraries, true, true },
     { "art",
       "a virtual machine of Android (libart.so, libdvm.so) with its method trace switched on",
-      "hotfn-methods.so", AGENT_ART, art_libraries, false },
-    { "com", "COM objects (combase.dll)", "hotfn-methods.dll", AGENT_COM, com_libraries, false },
+      "hotfn-methods.so", AGENT_ART, art_libraries, false, false },
+    { "com", "COM objects (combase.dll)", "hotfn-methods.dll", AGENT_COM, com_libraries, false,
+      false },
 };
 
 const hfn_runtime_kind *hfn_runtime_find(const char *name)

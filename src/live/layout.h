@@ -134,7 +134,8 @@ enum { /* a module */
        HFN_MODULE_OWN_HOOKS = 144,    /* count of the tracer's own hooks */
        HFN_MODULE_OWN_HOOKS_AT = 148,  /* module and function of each, u32 */
        HFN_MODULE_MAX_OWN_HOOKS = 8,
-       HFN_MODULE_LIVE_END = HFN_MODULE_OWN_HOOKS_AT + 8 * HFN_MODULE_MAX_OWN_HOOKS,
+       HFN_MODULE_IS_SPLIT = HFN_MODULE_OWN_HOOKS_AT + 8 * HFN_MODULE_MAX_OWN_HOOKS,
+       HFN_MODULE_LIVE_END = HFN_MODULE_IS_SPLIT + 4,
        HFN_MODULE_NOTE = 256,         /* text with NUL         */
        HFN_MODULE_NOTE_BYTES = 256,
        HFN_MODULE_BYTES = 512,

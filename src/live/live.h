@@ -119,6 +119,7 @@ typedef enum hfn_method_places {
     HFN_METHODS_ALL,
     HFN_METHODS_EVEN,
     HFN_METHODS_ODD,
+    HFN_METHODS_COUNTED = 4, /* flag: an order says that the method is only counted */
 } hfn_method_places;
 
 /* The function of the module that has this name; it is given to a function without one if there is
@@ -130,17 +131,28 @@ uint32_t hfn_live_get_method(hfn_live *live, uint32_t module, const char *name,
  * from outside; the orders decide about methods that get a name later. */
 
 /* The word of the orders that hold: */
-#define HFN_METHOD_ORDERS_OFF 0x80000000u /* methods are off unless an order matches them         */
-#define HFN_METHOD_ORDERS_MASK 0x7fffu    /* 15 bits: begin of their texts, 15 bits above it: end */
+#define HFN_METHOD_ORDERS_OFF 0x80000000u /* methods are off unless an order matches them   */
+#define HFN_METHOD_ORDERS_COUNT                                                                    \
+    0x40000000u                        /* the same: they are counted; else: timed if the run
+                                             * is timed */
+#define HFN_METHOD_ORDERS_MASK 0x7fffu /* 15 bits: begin of their texts, 15 bits above it: end */
 #define HFN_METHOD_ORDERS_SHIFT 15u
 
-/* Switch the methods that match the rules on or off; a later order overrides an earlier one.  Only
- * the creator.  HOTFN_OK, HOTFN_E_NOT_FOUND, HOTFN_E_LIMIT (no room for the globs). */
-hotfn_status hfn_live_order_methods(hfn_live *live, uint32_t module, bool is_on,
+/* Switch the methods that match the rules to a mode (HOTFN_SWITCH_*); a later order overrides an
+ * earlier one.  Only the creator.  HOTFN_OK, HOTFN_E_NOT_FOUND, HOTFN_E_LIMIT (no room for the
+ * globs). */
+hotfn_status hfn_live_order_methods(hfn_live *live, uint32_t module, uint32_t mode,
                                     const hfn_method_rules *rules, hotfn_error *err);
+/* From now on half of the functions without a name are for methods that are only counted.  Only the
+ * creator, which then changes their hooks (hfn_live_is_counted_place). */
+void hfn_live_split_methods(hfn_live *live, uint32_t module);
+static inline bool hfn_live_is_counted_place(uint32_t function_index)
+{
+    return (function_index & 2) != 0; /* of even and of odd functions */
+}
 /* The address of the word, which another process changes; NULL: there is no such module. */
 const uint32_t *hfn_live_get_method_orders(const hfn_live *live, uint32_t module);
-/* The texts of all orders: "0" (off) or "1" (on), then its globs with '+' or '-'; a view. */
+/* The texts of all orders: the digit of its mode, then its globs with '+' or '-'; a view. */
 const char *hfn_live_get_order_texts(const hfn_live *live, uint32_t module);
 /* Store that the tracer has replaced this function.  Only the target, at the end of a commit. */
 void hfn_live_add_replaced(hfn_live *live, uint32_t pool, uint32_t module, uint32_t function);

@@ -6,6 +6,7 @@
 #include "base/status.h"
 #include "live/live.h"
 
+#include <hotfn/switch.h>
 #include <string.h>
 
 static uint64_t count_text_bytes(const char *const *texts, uint32_t count)
@@ -103,17 +104,26 @@ static bool is_general(const hfn_method_rules *rules)
     return rules->include_count == 0 && rules->exclude_count == 0;
 }
 
+#define FLAGS (HFN_METHOD_ORDERS_OFF | HFN_METHOD_ORDERS_COUNT)
+
+static uint32_t get_flags(uint32_t mode)
+{
+    return mode == HOTFN_SWITCH_OFF     ? HFN_METHOD_ORDERS_OFF
+           : mode == HOTFN_SWITCH_COUNT ? HFN_METHOD_ORDERS_COUNT
+                                        : 0;
+}
+
 static uint32_t get_end(uint32_t word)
 {
     return word >> HFN_METHOD_ORDERS_SHIFT & HFN_METHOD_ORDERS_MASK;
 }
 
-static uint32_t make_word(uint32_t base, uint32_t begin, uint32_t end)
+static uint32_t make_word(uint32_t flags, uint32_t begin, uint32_t end)
 {
-    return base | end << HFN_METHOD_ORDERS_SHIFT | begin;
+    return flags | end << HFN_METHOD_ORDERS_SHIFT | begin;
 }
 
-hotfn_status hfn_live_order_methods(hfn_live *live, uint32_t module, bool is_on,
+hotfn_status hfn_live_order_methods(hfn_live *live, uint32_t module, uint32_t mode,
                                     const hfn_method_rules *rules, hotfn_error *err)
 {
     uint64_t bytes = count_text_bytes(rules->includes, rules->include_count) +
@@ -128,8 +138,7 @@ hotfn_status hfn_live_order_methods(hfn_live *live, uint32_t module, bool is_on,
     word = hfn_shared_get32(entry + HFN_MODULE_ORDERS);
     end = get_end(word);
     if (is_general(rules)) {
-        hfn_shared_put32(entry + HFN_MODULE_ORDERS,
-                         make_word(is_on ? 0 : HFN_METHOD_ORDERS_OFF, end, end));
+        hfn_shared_put32(entry + HFN_MODULE_ORDERS, make_word(get_flags(mode), end, end));
         return HOTFN_OK;
     }
     if (bytes > HFN_METHOD_ORDERS_BYTES - end) {
@@ -139,15 +148,25 @@ hotfn_status hfn_live_order_methods(hfn_live *live, uint32_t module, bool is_on,
     }
     at = (char *)hfn_live_section(live, HFN_SECTION_STRINGS) +
          hfn_shared_get32(entry + HFN_MODULE_ORDERS_BEGIN) + end;
-    memcpy(at, is_on ? "1" : "0", 2);
+    at[0] = (char)('0' + mode);
+    at[1] = 0;
     at = write_texts(at + 2, '+', rules->includes, rules->include_count);
     write_texts(at, '-', rules->excludes, rules->exclude_count);
     /* Pairs with the acquire load in hfn_methods_get_orders. */
     __atomic_store_n(get_word(entry + HFN_MODULE_ORDERS),
-                     make_word(word & HFN_METHOD_ORDERS_OFF, word & HFN_METHOD_ORDERS_MASK,
-                               end + (uint32_t)bytes),
+                     make_word(word & FLAGS, word & HFN_METHOD_ORDERS_MASK, end + (uint32_t)bytes),
                      __ATOMIC_RELEASE);
     return HOTFN_OK;
+}
+
+void hfn_live_split_methods(hfn_live *live, uint32_t module)
+{
+    uint32_t first, count;
+    uint8_t *entry;
+
+    if (hfn_live_find_module(live, module, &entry, &first, &count)) {
+        hfn_shared_put32(entry + HFN_MODULE_IS_SPLIT, 1);
+    }
 }
 
 const uint32_t *hfn_live_get_method_orders(const hfn_live *live, uint32_t module)
@@ -232,38 +251,83 @@ static uint32_t append_name(hfn_live *live, uint8_t *entry, const char *name)
     return at;
 }
 
-uint32_t hfn_live_get_method(hfn_live *live, uint32_t module, const char *name,
-                             hfn_method_places places)
+/* Which function without a name the search may take.  In a pool that is split, methods of both kinds
+ * may be anywhere before the first free function of their kind, so a name is not there only if free
+ * functions of both kinds were seen. */
+typedef struct free_places {
+    bool is_split, is_counted;
+    uint32_t free[2]; /* the first free function for methods that are timed, counted */
+} free_places;
+
+static bool has_seen_all(free_places *f, uint32_t index)
+{
+    uint32_t kind = f->is_split ? hfn_live_is_counted_place(index) : f->is_counted;
+
+    f->free[kind] = f->free[kind] == UINT32_MAX ? index : f->free[kind];
+    return !f->is_split || (f->free[0] != UINT32_MAX && f->free[1] != UINT32_MAX);
+}
+
+static uint32_t *get_name_word(hfn_live *live, uint32_t function)
+{
+    return get_word(hfn_live_section(live, HFN_SECTION_FUNCTIONS) +
+                    (uint64_t)function * HFN_FUNCTION_BYTES + HFN_FUNCTION_NAME);
+}
+
+/* The function with the name.  UINT32_MAX: none has it; f->free is then set. */
+static uint32_t find_named(hfn_live *live, free_places *f, const char *name, uint32_t first,
+                           uint32_t count, hfn_method_places places)
 {
     uint32_t at = (uint32_t)hfn_hash_bytes(HFN_HASH_BEGIN, name, strlen(name));
-    uint32_t first, count, text = 0, step = places == HFN_METHODS_ALL ? 1 : 2;
-    uint8_t *entry;
+    uint32_t step = places == HFN_METHODS_ALL ? 1 : 2;
 
-    if (!hfn_live_find_module(live, module, &entry, &first, &count)) {
-        return UINT32_MAX;
-    }
     if (step == 2) {
         at = (at & ~1u) | (places == HFN_METHODS_ODD);
     }
     for (uint32_t tries = 0; tries < count / step; tries++, at += step) {
         uint32_t index = at & (count - 1);
-        uint8_t *function = hfn_live_section(live, HFN_SECTION_FUNCTIONS) +
-                            (uint64_t)(first + index) * HFN_FUNCTION_BYTES;
-        uint32_t *word = get_word(function + HFN_FUNCTION_NAME);
-        uint32_t known = __atomic_load_n(word, __ATOMIC_ACQUIRE);
+        uint32_t known = __atomic_load_n(get_name_word(live, first + index), __ATOMIC_ACQUIRE);
+        const char *text = hfn_live_text(live, known);
 
-        if (hfn_live_text(live, known)[0] == 0) {
-            text = text ? text : append_name(live, entry, name);
-            if (text == 0) {
-                break;
-            }
-            if (__atomic_compare_exchange_n(word, &known, text, false, __ATOMIC_RELEASE,
-                                            __ATOMIC_ACQUIRE)) {
-                return index;
-            }
-        }
-        if (strcmp(hfn_live_text(live, known), name) == 0) {
+        if (strcmp(text, name) == 0) {
             return index;
+        }
+        if (text[0] == 0 && has_seen_all(f, index)) {
+            break;
+        }
+    }
+    return UINT32_MAX;
+}
+
+uint32_t hfn_live_get_method(hfn_live *live, uint32_t module, const char *name,
+                             hfn_method_places places)
+{
+    bool is_counted = (places & HFN_METHODS_COUNTED) != 0;
+    uint32_t first, count, text = 0, found, known;
+    uint8_t *entry;
+
+    if (!hfn_live_find_module(live, module, &entry, &first, &count)) {
+        return UINT32_MAX;
+    }
+    for (;;) {
+        free_places f = { hfn_shared_get32(entry + HFN_MODULE_IS_SPLIT) != 0,
+                          is_counted,
+                          { UINT32_MAX, UINT32_MAX } };
+
+        found = find_named(live, &f, name, first, count,
+                           (hfn_method_places)(places & ~HFN_METHODS_COUNTED));
+        if (found != UINT32_MAX) {
+            return found;
+        }
+        found = f.free[is_counted];
+        if (found == UINT32_MAX || (text == 0 && (text = append_name(live, entry, name)) == 0)) {
+            break;
+        }
+        known = __atomic_load_n(get_name_word(live, first + found), __ATOMIC_ACQUIRE);
+        /* else another thread has taken the function */
+        if (hfn_live_text(live, known)[0] == 0 &&
+            __atomic_compare_exchange_n(get_name_word(live, first + found), &known, text, false,
+                                        __ATOMIC_RELEASE, __ATOMIC_ACQUIRE)) {
+            return found;
         }
     }
     __atomic_fetch_add(get_word(entry + HFN_MODULE_METHODS_LOST), 1, __ATOMIC_RELAXED);

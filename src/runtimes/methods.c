@@ -5,6 +5,7 @@
 #include "arch/method_pool.h"
 #include "functions/glob.h"
 
+#include <hotfn/switch.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -56,8 +57,8 @@ const char *hfn_methods_get_watch(const hfn_methods *m)
 
 /* ---- Orders. */
 
-/* The state after the order at *at, which is advanced to the next one. */
-static bool apply_order(const char **at, const char *end, const char *name, bool is_on)
+/* The mode after the order at *at, which is advanced to the next one. */
+static uint32_t apply_order(const char **at, const char *end, const char *name, uint32_t mode)
 {
     const char *order = *at, *text = order + strlen(order) + 1;
     bool is_included = text >= end || text[0] != '+', is_excluded = false;
@@ -69,20 +70,22 @@ static bool apply_order(const char **at, const char *end, const char *name, bool
         is_excluded |= text[0] == '-' && is_match;
     }
     *at = text;
-    return is_included && !is_excluded ? order[0] == '1' : is_on;
+    return is_included && !is_excluded ? (uint32_t)(order[0] - '0') : mode;
 }
 
-bool hfn_methods_is_on(const hfn_methods *m, uint32_t orders, const char *name)
+uint32_t hfn_methods_get_mode(const hfn_methods *m, uint32_t orders, const char *name)
 {
     const char *texts = hfn_live_get_order_texts(m->live, m->module);
     const char *at = texts + (orders & HFN_METHOD_ORDERS_MASK);
     const char *end = texts + (orders >> HFN_METHOD_ORDERS_SHIFT & HFN_METHOD_ORDERS_MASK);
-    bool is_on = !(orders & HFN_METHOD_ORDERS_OFF);
+    uint32_t mode = orders & HFN_METHOD_ORDERS_OFF     ? HOTFN_SWITCH_OFF
+                    : orders & HFN_METHOD_ORDERS_COUNT ? HOTFN_SWITCH_COUNT
+                                                       : HOTFN_SWITCH_TIME;
 
     while (at < end) {
-        is_on = apply_order(&at, end, name, is_on);
+        mode = apply_order(&at, end, name, mode);
     }
-    return is_on;
+    return mode;
 }
 
 /* ---- Functions of the pool. */
@@ -112,10 +115,19 @@ static bool take_place(hotfn_code *place, hotfn_code target)
            before == target;
 }
 
+/* The index of the function for the method; UINT32_MAX: there is none. */
+static uint32_t find_place(const hfn_methods *m, const char *name, hfn_method_places places)
+{
+    bool is_counted =
+        hfn_methods_get_mode(m, hfn_methods_get_orders(m), name) == HOTFN_SWITCH_COUNT;
+
+    return hfn_live_get_method(m->live, m->module, name,
+                               places | (is_counted ? HFN_METHODS_COUNTED : HFN_METHODS_ALL));
+}
+
 hotfn_code hfn_methods_get_any(const hfn_methods *m, const char *name, hotfn_code target)
 {
-    uint32_t index =
-        m->live ? hfn_live_get_method(m->live, m->module, name, HFN_METHODS_ALL) : UINT32_MAX;
+    uint32_t index = m->live ? find_place(m, name, HFN_METHODS_ALL) : UINT32_MAX;
 
     return index != UINT32_MAX && take_place(&m->targets[index], target) ? m->functions[index]
                                                                          : NULL;
@@ -124,8 +136,7 @@ hotfn_code hfn_methods_get_any(const hfn_methods *m, const char *name, hotfn_cod
 hotfn_code hfn_methods_get_framed(const hfn_methods *m, const char *name, hotfn_code target,
                                   bool *is_new)
 {
-    uint32_t index =
-        m->live ? hfn_live_get_method(m->live, m->module, name, HFN_METHODS_EVEN) : UINT32_MAX;
+    uint32_t index = m->live ? find_place(m, name, HFN_METHODS_EVEN) : UINT32_MAX;
 
     *is_new = index != UINT32_MAX && !__atomic_load_n(&m->targets[index], __ATOMIC_RELAXED);
     return index != UINT32_MAX && take_place(&m->targets[index], target) ? m->functions[index]
@@ -151,7 +162,7 @@ hotfn_code hfn_methods_get_numbered(const hfn_methods *m, const char *name, hotf
         return NULL;
     }
     for (int number = 2; number <= MAX_NUMBER; number++) {
-        uint32_t index = hfn_live_get_method(m->live, m->module, text, places);
+        uint32_t index = find_place(m, text, places);
 
         if (index == UINT32_MAX || take_place(&m->targets[index], target)) {
             return index == UINT32_MAX ? NULL : m->functions[index];

@@ -43,12 +43,13 @@ uint32_t hfn_methods_get_slot(const hfn_methods *methods, hotfn_code function);
 bool hfn_methods_is_selected(const hfn_methods *methods, const char *name);
 /* Are only methods selected whose names match a glob? */
 bool hfn_methods_has_includes(const hfn_methods *methods);
-/* The orders that hold now; and whether a method is on under them (hfn_live_order_methods). */
+/* The orders that hold now; and the mode of a method under them: HOTFN_SWITCH_OFF, _COUNT, or _TIME
+ * (hfn_live_order_methods). */
 static inline uint32_t hfn_methods_get_orders(const hfn_methods *m)
 {
     return __atomic_load_n(m->orders, __ATOMIC_ACQUIRE);
 }
-bool hfn_methods_is_on(const hfn_methods *m, uint32_t orders, const char *name);
+uint32_t hfn_methods_get_mode(const hfn_methods *m, uint32_t orders, const char *name);
 /* The rule that selects watched methods, NULL if there is none: "limit in nanoseconds GLOB". */
 const char *hfn_methods_get_watch(const hfn_methods *methods);
 /* As hfn_methods_get with a pool of message_pool.S, for a target that may have any arguments.

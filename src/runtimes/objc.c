@@ -23,6 +23,7 @@
 #include "session/joined.h"
 
 #include <hotfn/lowlevel/counters.h>
+#include <hotfn/switch.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <string.h>
@@ -246,18 +247,32 @@ static hotfn_code get_function(const char *name, hotfn_code imp)
     return function ? function : imp;
 }
 
+/* The method's function, or its IMP while the method is off, under the orders that are stored. */
+static hotfn_code obey_orders(uint32_t *orders, const char *name, hotfn_code imp)
+{
+    hotfn_code function;
+
+    do {
+        *orders = hfn_methods_get_orders(&objc.methods);
+        function = hfn_methods_get_mode(&objc.methods, *orders, name) == HOTFN_SWITCH_OFF
+                       ? imp
+                       : get_function(name, imp);
+    } while (*orders != hfn_methods_get_orders(&objc.methods));
+    return function;
+}
+
 /* NULL: the IMP is that of no method that is known. */
 static hotfn_code find_function(const objc_class *class, const objc_selector *selector,
                                 hotfn_code imp)
 {
     void *paused = hotfn_counters_pause();
-    uint32_t orders = hfn_methods_get_orders(&objc.methods);
     char name[1024];
+    uint32_t orders;
     hotfn_code function = NULL;
 
     if (objc.is_libobjc2 ? hfn_objc2_write_name(name, sizeof name, class, selector, imp)
                          : write_gcc_name(name, sizeof name, class, selector, imp)) {
-        function = hfn_methods_is_on(&objc.methods, orders, name) ? get_function(name, imp) : imp;
+        function = obey_orders(&orders, name, imp);
         add_known(class, selector->id, imp, function, orders);
     }
     hotfn_counters_resume(paused);

@@ -13,6 +13,7 @@
 #include "runtimes/python.h"
 
 #include <hotfn/lowlevel/counters.h>
+#include <hotfn/switch.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <string.h>
@@ -103,16 +104,37 @@ static const char *get_text(python_object *text)
     return found ? found : "?";
 }
 
-/* The method of the code; the evaluator if there is no room for one. */
-static evaluate_fn *create_method(const python_code *code)
+/* hotfn's word of a code object whose method is off: the orders that say so.  It is odd, which no
+ * function's address is. */
+static uintptr_t make_off_word(uint32_t orders)
 {
+    return (uintptr_t)orders << 1 | 1;
+}
+
+/* The word of the code object: its method, or the evaluator if it is not selected or there is no
+ * room for one. */
+static uintptr_t create_word(const python_code *code)
+{
+    uint32_t orders = hfn_methods_get_orders(&python.methods);
     char name[1024];
     hotfn_code method;
 
     snprintf(name, sizeof name, "%.500s (%.500s:%d)", get_text(code->qualname),
              get_text(code->filename), (int)code->first_line);
+    if (hfn_methods_is_selected(&python.methods, name) &&
+        hfn_methods_get_mode(&python.methods, orders, name) == HOTFN_SWITCH_OFF) {
+        return make_off_word(orders);
+    }
     method = hfn_methods_get(&python.methods, name, (hotfn_code)python.evaluate);
-    return method ? (evaluate_fn *)method : python.evaluate;
+    return (uintptr_t)(method ? method : (hotfn_code)python.evaluate);
+}
+
+/* NULL: the method must be looked up. */
+static evaluate_fn *read_word(uintptr_t word)
+{
+    return !(word & 1)                                                      ? (evaluate_fn *)word
+           : word == make_off_word(hfn_methods_get_orders(&python.methods)) ? python.evaluate
+                                                                            : NULL;
 }
 
 static void claim_interpreter(void *interpreter)
@@ -141,8 +163,10 @@ static evaluate_fn *find_method(const python_thread *thread, const python_code *
     if (python.index < 0 || thread->interpreter != python.interpreter) {
         python.set_evaluator(thread->interpreter, python.evaluate);
     } else {
-        method = create_method(code);
-        if (python.set_extra(code, python.index, (void *)(uintptr_t)method) != 0) {
+        uintptr_t word = create_word(code);
+
+        method = word & 1 ? python.evaluate : (evaluate_fn *)word;
+        if (python.set_extra(code, python.index, (void *)word) != 0) {
             python.clear_error();
         }
     }
@@ -166,7 +190,7 @@ static python_object *evaluate_frame(python_thread *thread, python_frame *frame,
         return python.evaluate(thread, frame, throws);
     }
     if (extra && (size_t)python.index < (size_t)extra->count) {
-        method = (evaluate_fn *)(uintptr_t)extra->values[python.index];
+        method = read_word((uintptr_t)extra->values[python.index]);
     }
     if (!method) {
         method = find_method(thread, code);

@@ -387,6 +387,24 @@ def check_switching(folder, program, library):
         assert calls == {"-[A one]": 2000, "-[A two]": 3000, "-[B two]": 2000, "-[Late one]": 2000}, calls
 
 
+def methods_that_are_sent_later_obey_the_latest_order(folder):
+    """In a timed run they are counted, timed, or off, as those that were sent before."""
+    program = build(folder, SENT)
+    for globs in ((), ("-f", "-?*")):
+        with Switched(folder, [program], "--runtime", "objc", "--mode", "time") as target:
+            target.ctl("--mode", "count", *globs)
+            target.send("l")
+            target.ctl("--mode", "time", "-f", "-?Late *")
+            target.send("l")
+            target.ctl("--mode", "count", "-f", "-?Late *")
+            target.ctl("--mode", "time", "-f", "-?A *")
+            target.send("l")
+            found = target.finish()
+        calls = {name: (f["calls"], f["timed_calls"]) for name, f in found.items() if name.startswith("-[")}
+        assert calls == {"-[A one]": (3000, 1000), "-[A two]": (3000, 1000), "-[B two]": (3000, 0),
+                         "-[Late one]": (3000, 1000)}, (globs, calls)
+
+
 def methods_of_the_standin_are_switched(folder):
     """objc_msgSend and its variants get their bytes back, too."""
     program = build_standin(folder, "g++")
@@ -471,6 +489,7 @@ CASES = [
     exchanged_methods_and_forked_children_are_counted,
     functions_of_methods_can_be_compared_and_set,
     methods_are_switched_and_the_dispatcher_gets_its_bytes_back,
+    methods_that_are_sent_later_obey_the_latest_order,
     methods_of_the_standin_are_switched,
     tools_of_gnustep_print_the_same,
     a_program_without_the_runtime_runs_and_is_reported,

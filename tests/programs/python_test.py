@@ -8,6 +8,7 @@ import subprocess
 import sys
 
 import cases
+import switch_test
 
 HOTFN = os.environ["HOTFN"]
 HERE = pathlib.Path(__file__).resolve().parent
@@ -113,6 +114,44 @@ def functions_are_selected_by_name(place):
     assert "'nosuch' matches no function" in done.stderr, done.stderr
 
 
+STEPS = """
+import sys
+def known(): pass
+def late(): pass
+def other(): pass
+print("ready", flush=True)
+for line in sys.stdin:
+    for i in range(1000):
+        known()
+        if "l" in line: late()
+        if "o" in line: other()
+    print("done", flush=True)
+"""
+
+
+def functions_that_are_called_later_obey_the_latest_order(place):
+    (place / "steps.py").write_text(STEPS)
+    for mode in ("count", "time"):
+        with switch_test.Counted(place, "run", "--runtime", "python", "--mode", mode,
+                                 command=[PYTHON, place / "steps.py"]) as target:
+            target.send("k")
+            target.ctl("--mode", "off", "--module", "python")
+            target.send("kl")
+            target.ctl("--mode", mode, "--module", "python", "-f", "late")
+            target.send("kl")
+            if mode == "time":
+                target.ctl("--mode", "count")
+                target.send("klo")
+                target.ctl("--mode", "time", "-f", "other")
+                target.send("klo")
+            found = {name.split(" (")[0]: (f["calls"], f.get("timed_calls"))
+                     for name, f in target.finish().items() if f["module"] == "python"}
+        expected = {"known": (1000, None), "late": (1000, None)}
+        if mode == "time":
+            expected = {"known": (3000, 1000), "late": (3000, 1000), "other": (2000, 1000)}
+        assert {name: found[name] for name in expected} == expected, (mode, found)
+
+
 def records_of_two_runs_are_added(place):
     app = write_app(place)
     hook(place, PYTHON, app)
@@ -192,7 +231,7 @@ def all_counts_equal_those_of_setprofile(place):
 
 
 CASES = [calls_are_exact_in_threads_and_children, times_join_the_tree_of_c_functions, functions_are_selected_by_name,
-         records_of_two_runs_are_added, a_program_without_python_is_reported,
+         functions_that_are_called_later_obey_the_latest_order, records_of_two_runs_are_added, a_program_without_python_is_reported,
          another_version_is_refused, a_second_interpreter_is_not_counted, counts_equal_those_of_setprofile]
 SOAK = [all_counts_equal_those_of_setprofile]
 

@@ -8,18 +8,40 @@
 
 #include <hotfn/lowlevel/functions.h>
 
-/* UINT32_MAX: the target has none, or the tracer obeys no orders. */
-static uint32_t find_pool(const hotfn_launch *l, hotfn_record_module *out)
+/* UINT32_MAX: the target has none, the tracer obeys no orders, or the order is not for methods. */
+static uint32_t find_pool(const hotfn_launch *l, const hotfn_switch_order *order)
 {
     const hfn_runtime_kind *kind = hfn_runtime_find(l->options.runtime);
 
-    for (uint32_t i = 0; kind && kind->can_restore && i < hfn_live_get_module_count(l->live); i++) {
-        *out = (hotfn_record_module)HOTFN_RECORD_MODULE_INIT;
-        if (hfn_live_get_module(l->live, i, out) == HOTFN_OK && out->flags & HOTFN_MODULE_METHODS) {
-            return i;
+    if (!kind || !kind->obeys_orders ||
+        (order->selection && (order->selection->min_bytes || order->selection->max_bytes))) {
+        return UINT32_MAX;
+    }
+    for (uint32_t i = 0; i < hfn_live_get_module_count(l->live); i++) {
+        hotfn_record_module m = HOTFN_RECORD_MODULE_INIT;
+
+        if (hfn_live_get_module(l->live, i, &m) == HOTFN_OK && m.flags & HOTFN_MODULE_METHODS) {
+            return hfn_switch_matches_module(order, m.path) ? i : UINT32_MAX;
         }
     }
     return UINT32_MAX;
+}
+
+bool hfn_switch_split_methods(hotfn_launch *l, const hotfn_switch_order *order,
+                              hotfn_status *status, hotfn_error *err)
+{
+    hfn_switch *s = &l->switching;
+    uint32_t pool = find_pool(l, order);
+
+    *status = HOTFN_OK;
+    if (pool == UINT32_MAX || s->is_split || !l->timing || order->mode != HOTFN_SWITCH_COUNT) {
+        return false;
+    }
+    /* before the functions are chosen: the target gives none of them to another method meanwhile */
+    hfn_live_split_methods(l->live, pool);
+    s->is_split = true;
+    *status = hfn_switch_select_free(s, pool, &l->env, err);
+    return *status == HOTFN_OK && s->chosen_count > 0;
 }
 
 static void find_replaced(hotfn_launch *l, uint32_t pool)
@@ -54,18 +76,16 @@ hotfn_status hfn_switch_order_methods(hotfn_launch *l, const hotfn_switch_order 
     hfn_method_rules rules = { selection->include, selection->exclude, selection->include_count,
                                selection->exclude_count, NULL };
     hfn_switch *s = &l->switching;
-    hotfn_record_module known;
-    uint32_t pool = find_pool(l, &known);
+    uint32_t pool = find_pool(l, order);
     const uint32_t *orders;
     hotfn_status status;
 
-    s->has_methods = pool != UINT32_MAX && hfn_switch_matches_module(order, known.path) &&
-                     selection->min_bytes == 0 && selection->max_bytes == 0;
+    s->has_methods = pool != UINT32_MAX;
     if (!s->has_methods) {
         return HOTFN_OK;
     }
-    status = hfn_live_order_methods(l->live, pool, order->mode != HOTFN_SWITCH_OFF, &rules, err);
-    if (status == HOTFN_OK) {
+    status = hfn_live_order_methods(l->live, pool, order->mode, &rules, err);
+    if (status == HOTFN_OK && hfn_runtime_find(l->options.runtime)->can_restore) {
         find_replaced(l, pool);
         orders = hfn_live_get_method_orders(l->live, pool);
         s->is_restored = *orders & HFN_METHOD_ORDERS_OFF &&
@@ -82,5 +102,5 @@ void hfn_switch_forget_methods(hfn_switch *s, const hotfn_env *env)
         s->replaced[i].hook = NULL;
     }
     s->replaced_count = 0;
-    s->has_methods = s->is_restored = false;
+    s->has_methods = s->is_restored = s->is_split = false;
 }

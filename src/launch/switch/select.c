@@ -96,16 +96,35 @@ static bool choose_function(hfn_switch *s, uint32_t module, uint32_t index, cons
     return true;
 }
 
-/* A function of the pool that has no method stays hooked: orders decide about its method. */
-static bool is_free(const hfn_switch *s, uint32_t number)
+static bool has_name(const hfn_switch *s, uint32_t number)
 {
     const uint8_t *entry =
         hfn_live_section(s->live, HFN_SECTION_FUNCTIONS) + (uint64_t)number * HFN_FUNCTION_BYTES;
 
-    return s->has_methods && !hfn_live_text(s->live, hfn_read_le32(entry + HFN_FUNCTION_NAME))[0];
+    return hfn_live_text(s->live, hfn_read_le32(entry + HFN_FUNCTION_NAME))[0] != 0;
 }
 
-static bool is_selected(hfn_selector *selector, const hfn_live *live, uint32_t number)
+/* A function of the pool that has no method stays hooked: orders decide about its method. */
+static bool is_free(const hfn_switch *s, uint32_t number)
+{
+    return s->has_methods && !has_name(s, number);
+}
+
+/* A method also matches by the part of its name before " (", as when the run is started. */
+static void add_short_name(hfn_selector *selector, const char *name)
+{
+    const char *end = strstr(name, " (");
+    char text[1024];
+
+    if (end && (size_t)(end - name) < sizeof text) {
+        memcpy(text, name, (size_t)(end - name));
+        text[end - name] = 0;
+        hfn_selector_add_name(selector, text);
+    }
+}
+
+static bool is_selected(hfn_selector *selector, const hfn_live *live, uint32_t number,
+                        bool is_method)
 {
     const uint8_t *entry =
         hfn_live_section(live, HFN_SECTION_FUNCTIONS) + (uint64_t)number * HFN_FUNCTION_BYTES;
@@ -114,6 +133,9 @@ static bool is_selected(hfn_selector *selector, const hfn_live *live, uint32_t n
     hfn_selector_begin_function(selector);
     for (; name[0]; name += strlen(name) + 1) { /* an empty one is the last */
         hfn_selector_add_name(selector, name);
+        if (is_method) {
+            add_short_name(selector, name);
+        }
     }
     return hfn_selector_is_selected(selector, hfn_read_le64(entry + HFN_FUNCTION_SIZE));
 }
@@ -137,7 +159,7 @@ static bool grow_functions(hfn_switch *s, uint32_t count, const hotfn_env *env)
 }
 
 static hotfn_status choose_functions(hfn_switch *s, uint32_t module, hfn_selector *selector,
-                                     const hotfn_env *env, hotfn_error *err)
+                                     bool is_method, const hotfn_env *env, hotfn_error *err)
 {
     const hfn_patched_module *m = &s->modules[module];
 
@@ -146,7 +168,7 @@ static hotfn_status choose_functions(hfn_switch *s, uint32_t module, hfn_selecto
     }
     for (uint32_t i = 0; i < m->function_count; i++) {
         if (hfn_live_is_hooked(s->live, module, i) && !is_free(s, m->first_function + i) &&
-            is_selected(selector, s->live, m->first_function + i) &&
+            is_selected(selector, s->live, m->first_function + i, is_method) &&
             !choose_function(s, module, i, env)) {
             return hfn_report_no_memory(err, NULL);
         }
@@ -206,9 +228,37 @@ hotfn_status hfn_switch_select(hfn_switch *s, const hotfn_switch_order *order, c
         if (hfn_live_get_module(s->live, i, &known) == HOTFN_OK &&
             hfn_switch_matches_module(order, known.path) && known.function_count > 0 &&
             hfn_switch_load_plan(s, i, &known, env)) {
-            status = choose_functions(s, i, &selector, env, err);
+            status =
+                choose_functions(s, i, &selector, known.flags & HOTFN_MODULE_METHODS, env, err);
         }
     }
     hfn_selector_close(&selector);
     return status;
+}
+
+hotfn_status hfn_switch_select_free(hfn_switch *s, uint32_t pool, const hotfn_env *env,
+                                    hotfn_error *err)
+{
+    hotfn_record_module known = HOTFN_RECORD_MODULE_INIT;
+    const hfn_patched_module *m;
+
+    s->chosen_count = 0;
+    if (!grow_modules(s, pool + 1, env)) {
+        return hfn_report_no_memory(err, NULL);
+    }
+    if (hfn_live_get_module(s->live, pool, &known) != HOTFN_OK ||
+        !hfn_switch_load_plan(s, pool, &known, env)) {
+        return HOTFN_OK;
+    }
+    m = &s->modules[pool];
+    if (!grow_functions(s, m->first_function + m->function_count, env)) {
+        return hfn_report_no_memory(err, NULL);
+    }
+    for (uint32_t i = 0; i < m->function_count; i++) {
+        if (hfn_live_is_counted_place(i) && hfn_live_is_hooked(s->live, pool, i) &&
+            !has_name(s, m->first_function + i) && !choose_function(s, pool, i, env)) {
+            return hfn_report_no_memory(err, NULL);
+        }
+    }
+    return HOTFN_OK;
 }

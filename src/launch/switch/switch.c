@@ -458,6 +458,36 @@ static change *create_change(hotfn_launch *l)
     return c;
 }
 
+/* Carry out the order for the functions that are chosen. */
+static hotfn_status change_selected(hotfn_launch *l, uint32_t mode, hotfn_switch_result *out,
+                                    hotfn_error *err)
+{
+    change *c = create_change(l);
+    hotfn_status status;
+
+    if (!c) {
+        return hfn_report_no_memory(err, NULL);
+    }
+    drop_unchanged(c, mode);
+    status = change_chosen(c, err);
+    if (status == HOTFN_OK) {
+        status = hfn_copy_result(out, &c->result, sizeof c->result);
+    }
+    free_change(c);
+    return status;
+}
+
+static hotfn_status split_methods(hotfn_launch *l, const hotfn_switch_order *order,
+                                  hotfn_error *err)
+{
+    hotfn_switch_result unused = HOTFN_SWITCH_RESULT_INIT;
+    hotfn_status status;
+
+    return hfn_switch_split_methods(l, order, &status, err)
+               ? change_selected(l, order->mode, &unused, err)
+               : status;
+}
+
 /* A method that gets its function after the target has received the order obeys the order; the
  * second selection finds the methods that got theirs before. */
 static hotfn_status select_functions(hotfn_launch *l, const hotfn_switch_order *order,
@@ -479,13 +509,15 @@ static hotfn_status run_order(hotfn_launch *l, const hotfn_switch_order *order,
 {
     hfn_switch *s = &l->switching;
     hotfn_status status;
-    change *c;
 
     if (!s->live || (l->attachment && hfn_attachment_was_removed(l->attachment))) {
         return refuse_order(err, HOTFN_E_STATE,
                             "the run has ended: no function is hooked any more");
     }
-    status = select_functions(l, order, err);
+    status = split_methods(l, order, err);
+    if (status == HOTFN_OK) {
+        status = select_functions(l, order, err);
+    }
     if (status != HOTFN_OK) {
         return status;
     }
@@ -494,17 +526,7 @@ static hotfn_status run_order(hotfn_launch *l, const hotfn_switch_order *order,
             err, HOTFN_E_NOT_FOUND,
             "no hooked function matches (hotfn report RECORD lists those that are)");
     }
-    c = create_change(l);
-    if (!c) {
-        return hfn_report_no_memory(err, NULL);
-    }
-    drop_unchanged(c, order->mode);
-    status = change_chosen(c, err);
-    if (status == HOTFN_OK) {
-        status = hfn_copy_result(out, &c->result, sizeof c->result);
-    }
-    free_change(c);
-    return status;
+    return change_selected(l, order->mode, out, err);
 }
 
 hotfn_status hotfn_launch_switch(hotfn_launch *l, const hotfn_switch_order *order,

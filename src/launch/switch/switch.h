@@ -50,11 +50,12 @@ typedef struct hfn_switch {
     size_t function_capacity;
     uint32_t *chosen; /* functions that the order matches */
     size_t chosen_count, chosen_capacity;
-    /* methods.c: of a runtime whose kind can_restore */
+    /* methods.c: of a runtime whose kind obeys_orders */
     hfn_switched_replaced replaced[HFN_MODULE_MAX_OWN_HOOKS];
     uint32_t replaced_count;
-    bool has_methods;     /* the order is also for methods             */
-    bool is_restored;     /* all methods are off, and `replaced` too   */
+    bool has_methods; /* the order is also for methods                 */
+    bool is_restored; /* all methods are off, and `replaced` too           */
+    bool is_split;    /* half of the functions without a method only count */
     /* serve.c */
     hfn_os_file listener; /* HFN_OS_NO_FILE: none */
     hfn_os_thread thread;
@@ -74,6 +75,11 @@ void hfn_switch_resume(struct hotfn_launch *launch);
 /* Forget all functions. */
 void hfn_switch_forget(hfn_switch *s, const hotfn_env *env);
 
+/* methods.c: before the first order to only count methods of a timed run: choose the functions
+ * without a method that are for those that get one later (hfn_live_split_methods).  False: there is
+ * nothing to do. */
+bool hfn_switch_split_methods(struct hotfn_launch *launch, const hotfn_switch_order *order,
+                              hotfn_status *status, hotfn_error *err);
 /* methods.c: find what the tracer has replaced, and give the order to the target, which obeys it
  * for methods that have no function yet.  Does nothing if the order is not for methods. */
 hotfn_status hfn_switch_order_methods(struct hotfn_launch *launch, const hotfn_switch_order *order,
@@ -85,6 +91,10 @@ bool hfn_switch_matches_module(const hotfn_switch_order *order, const char *path
 /* Read the plan of a module that the target has loaded; false: it has none. */
 bool hfn_switch_load_plan(hfn_switch *s, uint32_t index, const hotfn_record_module *known,
                           const hotfn_env *env);
+/* select.c: choose the functions of a pool that have no method and are for methods that are only
+ * counted.  HOTFN_OK, HOTFN_E_NO_MEMORY. */
+hotfn_status hfn_switch_select_free(hfn_switch *s, uint32_t pool, const hotfn_env *env,
+                                    hotfn_error *err);
 /* select.c: set s->chosen, and the level and the plan entry of each.  HOTFN_OK, HOTFN_E_OPTION,
  * HOTFN_E_NO_MEMORY. */
 hotfn_status hfn_switch_select(hfn_switch *s, const hotfn_switch_order *order, const hotfn_env *env,

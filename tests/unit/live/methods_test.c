@@ -3,6 +3,7 @@
  * got no name. */
 #include "records/sample.h"
 
+#include <hotfn/switch.h>
 #include <sys/wait.h>
 
 enum { METHODS = 16, SLOTS_BEFORE = 3 };
@@ -214,15 +215,15 @@ static void orders_are_kept(void)
 
     word = *hfn_live_get_method_orders(live, module);
     CHECK_EQ_U64(word, 0);
-    CHECK_EQ_I64(hfn_live_order_methods(live, module, false, &all, &err), HOTFN_OK);
+    CHECK_EQ_I64(hfn_live_order_methods(live, module, HOTFN_SWITCH_OFF, &all, &err), HOTFN_OK);
     CHECK_EQ_U64(*hfn_live_get_method_orders(live, module), HFN_METHOD_ORDERS_OFF);
-    CHECK_EQ_I64(hfn_live_order_methods(live, module, true, &some, &err), HOTFN_OK);
+    CHECK_EQ_I64(hfn_live_order_methods(live, module, HOTFN_SWITCH_TIME, &some, &err), HOTFN_OK);
     word = *hfn_live_get_method_orders(live, module);
     CHECK_EQ_U64(word, HFN_METHOD_ORDERS_OFF | 16u << HFN_METHOD_ORDERS_SHIFT);
-    CHECK_MEM(hfn_live_get_order_texts(live, module), "1\0+-?A *\0-*one?\0", 16);
-    CHECK_EQ_I64(hfn_live_order_methods(live, module, true, &all, &err), HOTFN_OK);
+    CHECK_MEM(hfn_live_get_order_texts(live, module), "3\0+-?A *\0-*one?\0", 16);
+    CHECK_EQ_I64(hfn_live_order_methods(live, module, HOTFN_SWITCH_TIME, &all, &err), HOTFN_OK);
     CHECK_EQ_U64(*hfn_live_get_method_orders(live, module), 16u << HFN_METHOD_ORDERS_SHIFT | 16u);
-    while (hfn_live_order_methods(live, module, false, &some, &err) == HOTFN_OK) {
+    while (hfn_live_order_methods(live, module, HOTFN_SWITCH_OFF, &some, &err) == HOTFN_OK) {
         count++;
     }
     CHECK_EQ_U64(count, HFN_METHOD_ORDERS_BYTES / 16 - 1);
@@ -230,9 +231,43 @@ static void orders_are_kept(void)
     hfn_live_close(live);
 }
 
+/* Names that were given before the split are found after it, and each kind has half of the rest. */
+static void a_split_pool_has_two_kinds(void)
+{
+    uint32_t module, index, before[METHODS / 4], found[2] = { 0, 0 };
+    hfn_live *live = make_live(NULL, 4096, &module);
+    char name[16];
+
+    for (uint32_t i = 0; i < METHODS / 4; i++) {
+        snprintf(name, sizeof name, "before %u", i);
+        before[i] = hfn_live_get_method(live, module, name, HFN_METHODS_ALL);
+    }
+    hfn_live_split_methods(live, module);
+    for (uint32_t i = 0; i < 2 * METHODS; i++) {
+        bool is_counted = i % 2 != 0;
+        hfn_method_places places = is_counted ? HFN_METHODS_COUNTED : HFN_METHODS_ALL;
+
+        snprintf(name, sizeof name, "%u", i);
+        index = hfn_live_get_method(live, module, name, places);
+        if (index != UINT32_MAX) {
+            CHECK_EQ_U64(hfn_live_is_counted_place(index), is_counted);
+            CHECK_EQ_U64(hfn_live_get_method(live, module, name, HFN_METHODS_ALL), index);
+            CHECK_EQ_U64(hfn_live_get_method(live, module, name, HFN_METHODS_COUNTED), index);
+            found[is_counted]++;
+        }
+    }
+    CHECK_EQ_U64(found[0] + found[1] + METHODS / 4, METHODS);
+    for (uint32_t i = 0; i < METHODS / 4; i++) {
+        snprintf(name, sizeof name, "before %u", i);
+        CHECK_EQ_U64(hfn_live_get_method(live, module, name, HFN_METHODS_COUNTED), before[i]);
+    }
+    hfn_live_close(live);
+}
+
 static const check_test tests[] = {
     CHECK_TEST(a_name_has_one_method),       CHECK_TEST(what_has_no_room_is_counted),
     CHECK_TEST(processes_share_methods),     CHECK_TEST(only_methods_are_read),
     CHECK_TEST(a_broken_record_is_repaired), CHECK_TEST(orders_are_kept),
+    CHECK_TEST(a_split_pool_has_two_kinds),
 };
 CHECK_MAIN(tests)
