@@ -130,6 +130,9 @@ uint32_t hfn_live_get_method(hfn_live *live, uint32_t module, const char *name,
 /* ---- Methods that are switched while the program runs.  Functions that have a name are switched
  * from outside; the orders decide about methods that get a name later. */
 
+/* Modes of a method; those of HOTFN_SWITCH_*. */
+enum { HFN_METHOD_OFF = 1, HFN_METHOD_COUNT, HFN_METHOD_TIME };
+
 /* The word of the orders that hold: */
 #define HFN_METHOD_ORDERS_OFF 0x80000000u /* methods are off unless an order matches them   */
 #define HFN_METHOD_ORDERS_COUNT                                                                    \
@@ -138,7 +141,7 @@ uint32_t hfn_live_get_method(hfn_live *live, uint32_t module, const char *name,
 #define HFN_METHOD_ORDERS_MASK 0x7fffu /* 15 bits: begin of their texts, 15 bits above it: end */
 #define HFN_METHOD_ORDERS_SHIFT 15u
 
-/* Switch the methods that match the rules to a mode (HOTFN_SWITCH_*); a later order overrides an
+/* Switch the methods that match the rules to a mode (HFN_METHOD_*); a later order overrides an
  * earlier one.  Only the creator.  HOTFN_OK, HOTFN_E_NOT_FOUND, HOTFN_E_LIMIT (no room for the
  * globs). */
 hotfn_status hfn_live_order_methods(hfn_live *live, uint32_t module, uint32_t mode,

@@ -6,7 +6,6 @@
 #include "base/status.h"
 #include "live/live.h"
 
-#include <hotfn/switch.h>
 #include <string.h>
 
 static uint64_t count_text_bytes(const char *const *texts, uint32_t count)
@@ -108,9 +107,9 @@ static bool is_general(const hfn_method_rules *rules)
 
 static uint32_t get_flags(uint32_t mode)
 {
-    return mode == HOTFN_SWITCH_OFF     ? HFN_METHOD_ORDERS_OFF
-           : mode == HOTFN_SWITCH_COUNT ? HFN_METHOD_ORDERS_COUNT
-                                        : 0;
+    return mode == HFN_METHOD_OFF     ? HFN_METHOD_ORDERS_OFF
+           : mode == HFN_METHOD_COUNT ? HFN_METHOD_ORDERS_COUNT
+                                      : 0;
 }
 
 static uint32_t get_end(uint32_t word)
@@ -251,9 +250,9 @@ static uint32_t append_name(hfn_live *live, uint8_t *entry, const char *name)
     return at;
 }
 
-/* Which function without a name the search may take.  In a pool that is split, methods of both kinds
- * may be anywhere before the first free function of their kind, so a name is not there only if free
- * functions of both kinds were seen. */
+/* Which function without a name the search may take.  In a pool that is split, methods of both
+ * kinds may be anywhere before the first free function of their kind, so a name is not there only
+ * if free functions of both kinds were seen. */
 typedef struct free_places {
     bool is_split, is_counted;
     uint32_t free[2]; /* the first free function for methods that are timed, counted */

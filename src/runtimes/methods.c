@@ -5,7 +5,6 @@
 #include "arch/method_pool.h"
 #include "functions/glob.h"
 
-#include <hotfn/switch.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -78,9 +77,9 @@ uint32_t hfn_methods_get_mode(const hfn_methods *m, uint32_t orders, const char 
     const char *texts = hfn_live_get_order_texts(m->live, m->module);
     const char *at = texts + (orders & HFN_METHOD_ORDERS_MASK);
     const char *end = texts + (orders >> HFN_METHOD_ORDERS_SHIFT & HFN_METHOD_ORDERS_MASK);
-    uint32_t mode = orders & HFN_METHOD_ORDERS_OFF     ? HOTFN_SWITCH_OFF
-                    : orders & HFN_METHOD_ORDERS_COUNT ? HOTFN_SWITCH_COUNT
-                                                       : HOTFN_SWITCH_TIME;
+    uint32_t mode = orders & HFN_METHOD_ORDERS_OFF     ? HFN_METHOD_OFF
+                    : orders & HFN_METHOD_ORDERS_COUNT ? HFN_METHOD_COUNT
+                                                       : HFN_METHOD_TIME;
 
     while (at < end) {
         mode = apply_order(&at, end, name, mode);
@@ -118,8 +117,7 @@ static bool take_place(hotfn_code *place, hotfn_code target)
 /* The index of the function for the method; UINT32_MAX: there is none. */
 static uint32_t find_place(const hfn_methods *m, const char *name, hfn_method_places places)
 {
-    bool is_counted =
-        hfn_methods_get_mode(m, hfn_methods_get_orders(m), name) == HOTFN_SWITCH_COUNT;
+    bool is_counted = hfn_methods_get_mode(m, hfn_methods_get_orders(m), name) == HFN_METHOD_COUNT;
 
     return hfn_live_get_method(m->live, m->module, name,
                                places | (is_counted ? HFN_METHODS_COUNTED : HFN_METHODS_ALL));

@@ -43,7 +43,7 @@ uint32_t hfn_methods_get_slot(const hfn_methods *methods, hotfn_code function);
 bool hfn_methods_is_selected(const hfn_methods *methods, const char *name);
 /* Are only methods selected whose names match a glob? */
 bool hfn_methods_has_includes(const hfn_methods *methods);
-/* The orders that hold now; and the mode of a method under them: HOTFN_SWITCH_OFF, _COUNT, or _TIME
+/* The orders that hold now; and the mode of a method under them: HFN_METHOD_OFF, _COUNT, or _TIME
  * (hfn_live_order_methods). */
 static inline uint32_t hfn_methods_get_orders(const hfn_methods *m)
 {

@@ -23,7 +23,6 @@
 #include "session/joined.h"
 
 #include <hotfn/lowlevel/counters.h>
-#include <hotfn/switch.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <string.h>
@@ -254,7 +253,7 @@ static hotfn_code obey_orders(uint32_t *orders, const char *name, hotfn_code imp
 
     do {
         *orders = hfn_methods_get_orders(&objc.methods);
-        function = hfn_methods_get_mode(&objc.methods, *orders, name) == HOTFN_SWITCH_OFF
+        function = hfn_methods_get_mode(&objc.methods, *orders, name) == HFN_METHOD_OFF
                        ? imp
                        : get_function(name, imp);
     } while (*orders != hfn_methods_get_orders(&objc.methods));

@@ -13,7 +13,6 @@
 #include "runtimes/python.h"
 
 #include <hotfn/lowlevel/counters.h>
-#include <hotfn/switch.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <string.h>
@@ -122,7 +121,7 @@ static uintptr_t create_word(const python_code *code)
     snprintf(name, sizeof name, "%.500s (%.500s:%d)", get_text(code->qualname),
              get_text(code->filename), (int)code->first_line);
     if (hfn_methods_is_selected(&python.methods, name) &&
-        hfn_methods_get_mode(&python.methods, orders, name) == HOTFN_SWITCH_OFF) {
+        hfn_methods_get_mode(&python.methods, orders, name) == HFN_METHOD_OFF) {
         return make_off_word(orders);
     }
     method = hfn_methods_get(&python.methods, name, (hotfn_code)python.evaluate);

@@ -8,6 +8,10 @@
 
 #include <hotfn/lowlevel/functions.h>
 
+_Static_assert(HFN_METHOD_OFF == HOTFN_SWITCH_OFF && HFN_METHOD_COUNT == HOTFN_SWITCH_COUNT &&
+                   HFN_METHOD_TIME == HOTFN_SWITCH_TIME,
+               "orders keep the modes of hotfn ctl");
+
 /* UINT32_MAX: the target has none, the tracer obeys no orders, or the order is not for methods. */
 static uint32_t find_pool(const hotfn_launch *l, const hotfn_switch_order *order)
 {

@@ -3,7 +3,6 @@
  * got no name. */
 #include "records/sample.h"
 
-#include <hotfn/switch.h>
 #include <sys/wait.h>
 
 enum { METHODS = 16, SLOTS_BEFORE = 3 };
@@ -215,15 +214,15 @@ static void orders_are_kept(void)
 
     word = *hfn_live_get_method_orders(live, module);
     CHECK_EQ_U64(word, 0);
-    CHECK_EQ_I64(hfn_live_order_methods(live, module, HOTFN_SWITCH_OFF, &all, &err), HOTFN_OK);
+    CHECK_EQ_I64(hfn_live_order_methods(live, module, HFN_METHOD_OFF, &all, &err), HOTFN_OK);
     CHECK_EQ_U64(*hfn_live_get_method_orders(live, module), HFN_METHOD_ORDERS_OFF);
-    CHECK_EQ_I64(hfn_live_order_methods(live, module, HOTFN_SWITCH_TIME, &some, &err), HOTFN_OK);
+    CHECK_EQ_I64(hfn_live_order_methods(live, module, HFN_METHOD_TIME, &some, &err), HOTFN_OK);
     word = *hfn_live_get_method_orders(live, module);
     CHECK_EQ_U64(word, HFN_METHOD_ORDERS_OFF | 16u << HFN_METHOD_ORDERS_SHIFT);
     CHECK_MEM(hfn_live_get_order_texts(live, module), "3\0+-?A *\0-*one?\0", 16);
-    CHECK_EQ_I64(hfn_live_order_methods(live, module, HOTFN_SWITCH_TIME, &all, &err), HOTFN_OK);
+    CHECK_EQ_I64(hfn_live_order_methods(live, module, HFN_METHOD_TIME, &all, &err), HOTFN_OK);
     CHECK_EQ_U64(*hfn_live_get_method_orders(live, module), 16u << HFN_METHOD_ORDERS_SHIFT | 16u);
-    while (hfn_live_order_methods(live, module, HOTFN_SWITCH_OFF, &some, &err) == HOTFN_OK) {
+    while (hfn_live_order_methods(live, module, HFN_METHOD_OFF, &some, &err) == HOTFN_OK) {
         count++;
     }
     CHECK_EQ_U64(count, HFN_METHOD_ORDERS_BYTES / 16 - 1);
