@@ -3,9 +3,9 @@
 // "#", so that each view has a link.  Names come from strangers: they are only ever assigned to textContent.
 (() => {
 const PAGE = 200; // rows of a request
-const METRICS = [["calls", "calls"], ["self", "self time (without callees)"], ["total", "total time (with callees)"]];
-const AGGREGATES = [["sum", "sum over all clients"], ["average", "average per client"], ["average_called", "average per client that called it"],
-  ["median", "median over clients"], ["p95", "95th percentile over clients"], ["max", "maximum over clients"]];
+const METRICS = [["calls", "calls"], ["self", "self time"], ["total", "total time"]];
+const AGGREGATES = [["sum", "sum"], ["average", "average per client"], ["average_called", "average per caller"],
+  ["median", "median"], ["p95", "95th percentile"], ["max", "maximum"]];
 const KINDS = [["", "all changes"], ["new", "new"], ["gone", "gone"], ["hotter", "hotter"], ["cooler", "cooler"], ["same", "unchanged"]];
 const VIEWS = [["hot", "Hot functions"], ["diff", "Diff"], ["live", "Live"], ["clients", "Clients"], ["labels", "Labels"], ["builds", "Builds"], ["upload", "Upload"]];
 
