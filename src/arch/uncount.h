@@ -15,5 +15,7 @@ enum { HFN_UNCOUNT_BYTES = 26 };
  * counter, from the row. */
 void hfn_emit_uncount(uint8_t out[HFN_UNCOUNT_BYTES], uint64_t address, int32_t gs_displacement,
                       int32_t slot_displacement, uint64_t target);
+/* Where such code at `address` continues; 0: the bytes are other code. */
+uint64_t hfn_find_uncount_target(const uint8_t bytes[HFN_UNCOUNT_BYTES], uint64_t address);
 
 #endif

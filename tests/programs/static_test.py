@@ -185,6 +185,22 @@ def totals_of_go_programs_are_exact(folder):
     check_go_totals(calls_in(record), 3, 9, 20000)
 
 
+def go_functions_are_switched(folder):
+    """While a function is off, stacks that grow take no counts back."""
+    record = folder / "go.hfr"
+    with Program([build_go(folder, CGO_ENABLED="0"), "9", "200"]) as target:
+        target.expect("ready")
+        with Attached(target, record):
+            for mode in ("off", "count"):
+                run_once(target)
+                subprocess.run([HOTFN, "ctl", "-q", "--mode", mode, "-f", "main.deep", str(target.pid)], check=True)
+            run_once(target)
+        check_text(target.pid)
+        assert not own_mappings(target.pid), own_mappings(target.pid)
+    found = calls_in(record)
+    assert (found["main.deep"], found["main.work"]) == (2 * 9 * 3001, 3 * 9 * 300), found["main.deep"]
+
+
 def go_programs_survive_rounds(folder):
     with Program([build_go(folder, CGO_ENABLED="0"), "9", "20000"]) as target:
         target.expect("ready")
@@ -311,6 +327,7 @@ CASES = [
     times_are_refused_with_the_reason,
     a_program_that_uses_gs_is_refused,
     totals_of_go_programs_are_exact,
+    go_functions_are_switched,
     go_programs_survive_rounds,
     a_run_counts_from_the_entry_point,
     a_run_of_a_go_program_is_exact,

@@ -26,3 +26,13 @@ void hfn_emit_uncount(uint8_t out[HFN_UNCOUNT_BYTES], uint64_t address, int32_t 
     hfn_write_le32(out + 15, (uint32_t)slot_displacement);
     hfn_write_le32(out + 21, (uint32_t)(target - (address + 25)));
 }
+
+uint64_t hfn_find_uncount_target(const uint8_t bytes[HFN_UNCOUNT_BYTES], uint64_t address)
+{
+    uint64_t target = address + 25 + (uint64_t)(int64_t)(int32_t)hfn_read_le32(bytes + 21);
+    uint8_t expected[HFN_UNCOUNT_BYTES];
+
+    hfn_emit_uncount(expected, address, (int32_t)hfn_read_le32(bytes + 6),
+                     (int32_t)hfn_read_le32(bytes + 15), target);
+    return memcmp(bytes, expected, sizeof expected) == 0 ? target : 0;
+}

@@ -27,6 +27,8 @@ hotfn_status hfn_attachment_leave(hfn_attachment *a, hotfn_error *err);
 /* The process has ended: remove the hooks of those that it has forked. */
 void hfn_attachment_release_forked(hfn_attachment *a);
 /* Has another process detached the target (hotfn detach)? */
+/* Do functions whose stacks grow take back a count (Go)? */
+bool hfn_attachment_uncounts(const hfn_attachment *attachment);
 bool hfn_attachment_was_removed(const hfn_attachment *a);
 /* Fill in what hotfn_launch_get_info reports of a launch that is attached. */
 void hfn_attachment_describe(const hfn_attachment *a, hotfn_launch_info *info);

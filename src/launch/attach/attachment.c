@@ -37,6 +37,11 @@ hfn_attachment *hfn_attachment_create(const hotfn_env *env, hotfn_launch *launch
     return a;
 }
 
+bool hfn_attachment_uncounts(const hfn_attachment *a)
+{
+    return a->remote.has_small_stacks;
+}
+
 void hfn_attachment_free(hfn_attachment *a)
 {
     hotfn_env env;

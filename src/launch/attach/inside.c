@@ -56,6 +56,12 @@ hfn_attachment *hfn_attachment_create(const hotfn_env *env, hotfn_launch *launch
     return (hfn_attachment *)(void *)a;
 }
 
+bool hfn_attachment_uncounts(const hfn_attachment *attachment)
+{
+    (void)attachment;
+    return false;
+}
+
 void hfn_attachment_free(hfn_attachment *attachment)
 {
     inside *a = get_inside(attachment);

@@ -37,6 +37,7 @@ typedef struct hfn_patched_module {
     uint32_t *site_ends;   /* by plan entry: end of its sites in site_fields; NULL: not indexed */
     uint32_t *site_fields; /* RVAs of the call operands, grouped by plan entry */
     uint32_t site_count;
+    bool uncounts; /* calls that let stacks grow take back a count (attach/stack_growth.c) */
 } hfn_patched_module;
 
 enum { HFN_MAX_PATCH_WRITE_BYTES = 8, HFN_RECORDED_STUB_BYTES = 16 };

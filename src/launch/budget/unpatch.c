@@ -7,12 +7,19 @@
 #include "launch/budget/budget.h"
 
 #include "arch/stub.h"
+#include "arch/uncount.h"
 #include "base/memory.h"
 #include "os/memory.h"
 
 #include <string.h>
 
-enum { SHORT_JUMP = 0xeb, TRIES = 4 };
+enum {
+    SHORT_JUMP = 0xeb,
+    CALL = 0xe8,
+    TRIES = 4,
+    MAX_GROWTH_CALLS = 4,
+    MAX_GROWTH_BYTES = 1 << 16
+};
 
 /* ---- An index of call sites by the entry of the plan that they call. */
 
@@ -169,10 +176,47 @@ static void read_site(hfn_unpatch_record *unpatch, uint64_t field, uint64_t func
     }
 }
 
+/* Record the call at `at` if it leads through code that takes back a count of its function. */
+static void read_growth_call(hfn_unpatch_record *unpatch, uint64_t at, hfn_target_pages *pages)
+{
+    hfn_patch_write *w = &unpatch->writes[unpatch->write_count];
+    uint64_t field = at + 1, behind = field + PLAN_FIELD_BYTES, stub, target;
+    uint8_t code[HFN_UNCOUNT_BYTES];
+
+    *w = (hfn_patch_write){ field, PLAN_FIELD_BYTES, 0, { 0 }, { 0 } };
+    if (unpatch->write_count == unpatch->write_capacity ||
+        !read_bytes(pages, field, w->hooked, PLAN_FIELD_BYTES)) {
+        return;
+    }
+    stub = behind + (uint64_t)(int64_t)(int32_t)hfn_read_le32(w->hooked);
+    target = read_bytes(pages, stub, code, sizeof code) ? hfn_find_uncount_target(code, stub) : 0;
+    if (target != 0) {
+        hfn_write_le32(w->unhooked, (uint32_t)(target - behind));
+        unpatch->write_count++;
+    }
+}
+
+static void read_growth_calls(hfn_unpatch_record *unpatch, const hfn_patched_module *m,
+                              uint32_t entry, hfn_target_pages *pages)
+{
+    uint64_t at = m->base + hfn_plan_rva_at(m->plan, entry), end = at + MAX_GROWTH_BYTES;
+    uint8_t byte;
+
+    if (entry + 1 < m->plan->entry_count) {
+        uint64_t next = m->base + hfn_plan_rva_at(m->plan, entry + 1);
+        end = next < end ? next : end;
+    }
+    for (; at < end && read_bytes(pages, at, &byte, 1); at++) {
+        if (byte == CALL) {
+            read_growth_call(unpatch, at, pages);
+        }
+    }
+}
+
 hfn_unpatch_record *hfn_unpatch_create_record(hfn_patched_module *m, uint32_t entry,
                                               hfn_target_pages *pages, const hotfn_env *env)
 {
-    uint32_t begin, end;
+    uint32_t begin, end, capacity;
     hfn_plan_hook hook;
     hfn_unpatch_record *unpatch;
 
@@ -181,12 +225,12 @@ hfn_unpatch_record *hfn_unpatch_create_record(hfn_patched_module *m, uint32_t en
     }
     begin = entry > 0 ? m->site_ends[entry - 1] : 0;
     end = m->site_ends[entry];
-    unpatch =
-        hfn_allocate_zeroed(env, sizeof *unpatch + (end - begin + 1u) * sizeof *unpatch->writes);
+    capacity = end - begin + 1u + (m->uncounts ? MAX_GROWTH_CALLS : 0);
+    unpatch = hfn_allocate_zeroed(env, sizeof *unpatch + capacity * sizeof *unpatch->writes);
     if (!unpatch) {
         return NULL;
     }
-    unpatch->write_capacity = end - begin + 1;
+    unpatch->write_capacity = capacity;
     hfn_plan_hook_at(m->plan, entry, &hook);
     if (!read_entry(unpatch, &hook, m->base, pages)) {
         hfn_unpatch_free_record(unpatch, env);
@@ -194,6 +238,9 @@ hfn_unpatch_record *hfn_unpatch_create_record(hfn_patched_module *m, uint32_t en
     }
     for (uint32_t i = begin; i < end; i++) {
         read_site(unpatch, m->base + m->site_fields[i], m->base + hook.rva, pages);
+    }
+    if (m->uncounts) {
+        read_growth_calls(unpatch, m, entry, pages);
     }
     return unpatch;
 }

@@ -105,8 +105,10 @@ static bool find_processes(change *c)
 static void find_bytes(change *c, hfn_switched *f)
 {
     const hotfn_env *env = &c->launch->env;
+    const hotfn_launch *l = c->launch;
 
     if (!f->hook) {
+        c->s->modules[f->module].uncounts = l->attachment && hfn_attachment_uncounts(l->attachment);
         f->hook = hfn_unpatch_create_record(&c->s->modules[f->module], f->entry, c->pages, env);
     }
     if (f->hook && f->can_time && !f->timing) {
