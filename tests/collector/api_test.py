@@ -248,7 +248,11 @@ def bad_input_is_refused_with_one_sentence(place):
         bomb = c.put(run, bytes(3900000), status=None)
         assert bomb[0] == 413 and "inflates" in error(bomb[1]), bomb
         assert c.put(run, bytes(range(256)) * 20000, status=None, compress=False)[0] == 413
-        assert c.request("GET", "/nothing")[0] == 404 and c.request("POST", "/api/v1/hot", b"")[0] == 405
+        assert c.request("HEAD", "/healthz", token=None)[::2] == (200, b"")
+        assert c.request("PUT", "/api/v1/names", encode_names("one", {0x10: "a\0b"}), app="game")[0] == 400
+        nothing = c.request("GET", "/nothing")
+        assert nothing[0] == 404 and "the address /nothing" in error(nothing), nothing
+        assert c.request("POST", "/api/v1/hot", b"")[0] == 405
         for name, how in (("hot", {"app": "none"}), ("hot", {"app": "game", "limit": "x"})):
             c.get(name, status=404, **how)  # nothing was stored, so the app is unknown
         c.put(run, good)

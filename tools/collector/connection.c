@@ -152,6 +152,9 @@ static request *begin_request(server *s, struct MHD_Connection *connection, cons
     if (!r) {
         return NULL;
     }
+    if (strcmp(method, "HEAD") == 0) {
+        method = "GET"; /* the HTTP library omits the body of the reply */
+    }
     atomic_fetch_add(&s->counters.requests, 1);
     atomic_fetch_add(&s->open_requests, 1);
     r->server = s;
@@ -168,11 +171,12 @@ static request *begin_request(server *s, struct MHD_Connection *connection, cons
                    ? find_route(method, url, r->item, sizeof r->item, &other_method)
                    : NULL;
     if (!r->route) {
-        request_refuse(r, other_method ? 405 : 404,
-                       other_method ? "this address has no method %.16s"
-                                    : "there is nothing at this address: %.16s is "
-                                      "unknown, see /api/v1/openapi.json",
-                       method);
+        if (other_method) {
+            request_refuse(r, 405, "this address has no method %.16s", method);
+        } else {
+            request_refuse(r, 404, "nothing is at the address %.200s: see /api/v1/openapi.json",
+                           r->path);
+        }
         return r;
     }
     read_token(r);

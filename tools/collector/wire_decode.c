@@ -126,7 +126,8 @@ static bool read_names(byte_cursor *c, wire_run *run, const wire_module *m)
         uint64_t text_bytes = cursor_read_number(c);
         name->text = (const char *)cursor_read_bytes(c, text_bytes);
         name->text_bytes = (uint32_t)text_bytes;
-        if (c->failed || text_bytes > WIRE_MAX_NAME || name->byte_count > INT64_MAX) {
+        if (c->failed || text_bytes > WIRE_MAX_NAME || name->byte_count > INT64_MAX ||
+            (text_bytes > 0 && memchr(name->text, 0, text_bytes))) {
             return false;
         }
     }
