@@ -512,6 +512,43 @@ def python_sends_the_same_bytes(place):
                 pass
 
 
+C_PROGRAM = """
+#include <hotfn/push.h>
+#include <stdio.h>
+int main(int count, char **words)
+{
+    hotfn_push_options options = HOTFN_PUSH_OPTIONS_INIT;
+    hotfn_push_result result = HOTFN_PUSH_RESULT_INIT;
+    hotfn_error error = HOTFN_ERROR_INIT;
+    options.url = words[1];
+    options.token = words[2];
+    options.state_dir = words[3];
+    hotfn_status status = hotfn_push_record(words[4], &options, NULL, &result, &error);
+    printf("%d %u %s", status == HOTFN_OK && count == 5, result.http_status, error.text);
+    return 0;
+}
+"""
+
+
+def a_c_program_sends_a_record(place):
+    """With the library hotfn-push, which opens libcurl itself."""
+    root, source = pathlib.Path(os.environ["HOTFN_BUILD_ROOT"]), pathlib.Path(os.environ["HOTFN_SOURCE_ROOT"])
+    if os.environ.get("HOTFN_SANITIZED"):
+        raise cases.Skipped("this program is built without sanitizers")
+    push, library = root / "tools/collector/push", root / "src"
+    (place / "send.c").write_text(C_PROGRAM)
+    subprocess.run([COMPILER, "-Wall", "-Werror", f"-I{source}/include", "-o", place / "send", place / "send.c", f"-L{push}",
+                    f"-L{library}", "-lhotfn-push", "-lhotfn", f"-Wl,-rpath,{push}:{library}"], check=True)
+    hotfn("run", "-q", "-o", place / "r.hfr", "--", build(place), 5)
+    with Collector(place) as c:
+        def send(token):
+            return subprocess.run([place / "send", f"http://127.0.0.1:{c.port}", token, place / "state", place / "r.hfr"],
+                                  capture_output=True, text=True, check=True).stdout
+        assert [send(c.admin), send(c.admin)] == ["1 201 ", "1 200 "]
+        assert send("no") == "0 401 the collector refuses it (401): the token is unknown or was removed: ask for a new one"
+        assert {row["name"]: row["calls"] for row in c.get("hot", app="game")["rows"]}["branch"] == 5
+
+
 def record_files_are_accepted_as_they_are(place):
     with Collector(place) as c:
         record = place / "r.hfr"
@@ -530,7 +567,7 @@ CASES = [increments_arrive_while_the_program_runs, the_last_increments_wait_in_t
          what_the_collector_says_is_repeated, labels_may_have_their_full_length, records_are_sent_over_tls, the_spool_is_bounded_and_private, refusals_are_repeated_in_one_sentence,
          a_busy_collector_is_asked_again_later, another_server_is_recognised,
          a_registered_build_gives_names_and_refuses_another_image,
-         python_sends_the_same_bytes, record_files_are_accepted_as_they_are]
+         python_sends_the_same_bytes, a_c_program_sends_a_record, record_files_are_accepted_as_they_are]
 
 if __name__ == "__main__":
     sys.exit(cases.run(CASES, needs=[COMPILER]))
