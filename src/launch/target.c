@@ -80,8 +80,8 @@ hotfn_status hfn_target_check_image(hfn_target *t, const hotfn_env *env, hotfn_e
     t->inode = file.inode;
     if (hfn_os_gains_rights(t->image)) {
         return refuse_file(err, HOTFN_E_UNSUPPORTED, t->image,
-                           "the loader loads no agent into a setuid, setgid or privileged program; "
-                           "count a copy without these rights");
+                           "the loader loads no agent into a setuid, setgid or privileged program: "
+                           "count a copy without these rights, or attach as root while it runs");
     }
     hotfn_status status = open_image(&image, t->image, env, err);
     if (status != HOTFN_OK) {

@@ -38,6 +38,15 @@ bool hfn_mirror_write_stubs(hfn_attachment *a)
     return ok;
 }
 
+/* Only modules that the attach needs are never unloaded.  The pages of others may become data
+ * between the reading and the writing. */
+static bool stays_loaded(const hfn_attachment *a, uint64_t address)
+{
+    const hfn_mirror *m = hfn_mirror_of(a, address);
+
+    return m && m->is_needed;
+}
+
 /* Writing an unchanged byte gives the process its own copy of the page.  That takes most of the
  * time of a change, so it is done before the threads are stopped. */
 void hfn_mirrors_touch_code(hfn_attachment *a)
@@ -49,6 +58,7 @@ void hfn_mirrors_touch_code(hfn_attachment *a)
 
     while (hfn_journal_next(&a->journal, &cursor, &entry, &original)) {
         if (hfn_journal_is_patch(&entry) && entry.address / PAGE_BYTES != page &&
+            stays_loaded(a, entry.address) &&
             hfn_os_remote_read(&a->remote, entry.address, &now, 1) && now == *original) {
             hfn_os_remote_write(&a->remote, entry.address, &now, 1);
             page = entry.address / PAGE_BYTES;
