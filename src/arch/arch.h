@@ -196,7 +196,7 @@ typedef enum hfn_move_result {
 #define HFN_FRAME_ADDRESS_COMPARED 2u
 
 #define HFN_MAX_UNCERTAIN_CALLS 4
-/* An instruction, at most a call, shows that many objects of the frame. */
+/* The most objects of the frame that one instruction shows: a call shows the most. */
 #define HFN_STACK_OBJECTS 10
 
 /* The comparison whose result the flags hold: of a register with a constant. */

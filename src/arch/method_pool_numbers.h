@@ -3,7 +3,7 @@
 #ifndef HFN_ARCH_METHOD_POOL_NUMBERS_H
 #define HFN_ARCH_METHOD_POOL_NUMBERS_H
 
-/* The number is a power of two. */
+/* A power of two. */
 #define HFN_POOL_FUNCTIONS 16384
 #ifndef HFN_POOL_FUNCTION_BYTES
 #define HFN_POOL_FUNCTION_BYTES 32

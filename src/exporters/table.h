@@ -77,11 +77,11 @@ void hfn_wrap_end(hfn_wrap *w);
 /* table_memory.c: the columns and the sums of a run with --with alloc. */
 void hfn_table_memory(const hfn_view *view, hfn_sink *sink, const hfn_table_layout *l,
                       const hotfn_record_timing *t);
-/* table_waiting.c: a part of a sentence about the time in hooked functions; or nothing. */
-/* Whether the table has a column of waiting. */
+void hfn_table_memory_notes(const hfn_view *view, hfn_sink *sink);
+/* table_waiting.c: whether the table has a column of waiting; and write the part of a sentence that
+ * says how long threads waited in hooked functions, or nothing. */
 bool hfn_table_shows_waiting(const hfn_view *view);
 void hfn_table_waiting(const hfn_view *view, hfn_sink *sink);
-void hfn_table_memory_notes(const hfn_view *view, hfn_sink *sink);
 
 /* The cells between calls and module. */
 void hfn_table_times(const hfn_view *view, hfn_sink *sink, const hfn_table_layout *l,

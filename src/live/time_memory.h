@@ -35,7 +35,7 @@ typedef struct hfn_time_header {
     uint32_t cells_at;            /* first cell in a row                                   */
     uint32_t nodes_merged;        /* entries of calls that found no node of their own      */
     uint32_t abandoned_exits;     /* frames that longjmp or the like has left              */
-    uint32_t clock_went_back;     /* events whose clock was before that of the one before  */
+    uint32_t clock_went_back;     /* events that are earlier than the one before them      */
     uint32_t version;             /* HFN_TIMES_VERSION of the writer                       */
     uint32_t ticker;              /* HOTFN_TICKER_*                                        */
     uint64_t clock_stopped_ticks; /* when a process first disabled the clock for itself: its calls
@@ -77,7 +77,7 @@ typedef struct hfn_time_cell {
     union {
         struct {
             uint64_t callee_timed; /* timed calls that it made                 */
-            uint64_t within_timed; /* all timed calls in its outermost calls, and those */
+            uint64_t within_timed; /* its outermost calls, and all timed ones in these  */
         };
         /* HOTFN_TIMING_SAMPLED.  A timed call of length x has the weight w. */
         struct {

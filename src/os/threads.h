@@ -47,8 +47,8 @@ void hfn_os_wake_waiters(_Atomic uint32_t *word);
 
 /* ---- Workers. */
 
-/* Stays at its address from start to join. */
 typedef void (*hfn_os_thread_fn)(void *user);
+/* A worker.  The struct stays at its address from start to join. */
 typedef struct hfn_os_thread {
     uint64_t handle;
     hfn_os_thread_fn run;
@@ -72,7 +72,7 @@ void hfn_os_begin_unstopped(void);
 void hfn_os_end_unstopped(void);
 /* Processor time of the calling worker. */
 uint64_t hfn_os_own_cpu_ns(void);
-/* Waits for its end; what it wrote is then visible. */
+/* Wait for the end of the worker; what it wrote is then visible. */
 void hfn_os_join_thread(hfn_os_thread *thread);
 
 typedef struct hfn_os_mutex {

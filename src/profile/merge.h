@@ -18,8 +18,8 @@ typedef struct hfn_merge {
 /* Merge count values by the mode; records without a value count as 0, except in a minimum and a
  * mean over the runs that called the function. */
 uint64_t hfn_merge_values(const hfn_merge *merge, const uint64_t *values, uint32_t count);
-/* The two values whose mean is the median, or twice the 95th percentile, by the mode.  Records
- * without a value have 0. */
+/* By the mode: the two values in the middle, whose mean is the median, or the 95th percentile in
+ * both results.  Records without a value count as 0. */
 void hfn_merge_find_ranked(const hfn_merge *merge, const uint64_t *values, uint32_t count,
                            uint64_t *first, uint64_t *second);
 /* The number of rows of the new record: one for each run if counts are summed, otherwise 1. */

@@ -21,9 +21,9 @@ static bool are_all_timed(const hfn_merge *m)
     return true;
 }
 
-/* The times of a sampled function are estimates for all of its calls, so timed_calls becomes the
- * number of all calls. */
-/* The errors are without what hooks have shifted: that is the same in each run, and no noise. */
+/* The times of a function in one run.  Those of a sampled function are estimates for all of its
+ * calls, so timed_calls becomes the number of all calls.  With a tick clock the errors are only the
+ * random ones: time that hooks shift between functions is the same in each run. */
 static hotfn_record_timing get_timing(const hotfn_record *r, uint32_t function)
 {
     hotfn_record_timing t = HOTFN_RECORD_TIMING_INIT;
@@ -205,8 +205,8 @@ static uint64_t combine_errors(const uint64_t *errors, uint32_t count, uint32_t 
     return (uint64_t)(hfn_times_root(squares) / divisor);
 }
 
-/* The error of the run that has the value.  If no run has it, it is the 0 of a run without the
- * function, and the error is 0. */
+/* The error of the run that has the value; 0 if none has, since the value is then the 0 of a run
+ * that did not call the function. */
 static uint64_t find_error(const uint64_t *values, const uint64_t *errors, uint32_t count,
                            uint64_t value)
 {

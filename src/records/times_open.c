@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* Calls that had not returned when the record ended: exit(), _exit() and kill leave them open, and
- * a thread may wait for ever.  They have the time until then, and count as ended then; a cell has
- * their number.  Until the record is validated they are kept apart, so that the difference of two
- * states can subtract what they had in the first one. */
+ * a thread may wait for ever.  They are given the time until then, as if they had ended then, and a
+ * cell has the number of them.  Until the record is validated they are kept in a list, so that the
+ * difference of two states can subtract the time that they had in the first state. */
 #include "base/search.h"
 #include "base/sort.h"
 #include "records/times.h"
@@ -31,7 +31,7 @@ static uint64_t get_later(uint64_t a, uint64_t b)
     return a > b ? a : b;
 }
 
-/* Several have one pid where it executed another program: the last one. */
+/* The process with this pid.  If it executed other programs, several have the pid: the latest. */
 static uint32_t main_process(const hfn_times *t, const hfn_thread_cell *owners, uint32_t rows,
                              uint32_t pid)
 {
@@ -104,8 +104,8 @@ static bool is_sampled(const hfn_times *t)
     return (t->header.flags & HOTFN_TIMING_SAMPLED) != 0;
 }
 
-/* What the thread waited since the time in its state, of at most `ticks`.  Others read its
- * processor time at intervals of READING_NS, so it may have used that much more. */
+/* What the thread waited since the time in its state, of at most `ticks`.  Its processor time
+ * is read at intervals of READING_NS, so it may have used that much more. */
 static uint64_t find_waited(const hfn_times *t, const hfn_time_state *s,
                             const hfn_thread_cell *owner, uint64_t ticks, uint64_t end)
 {

@@ -45,7 +45,7 @@ typedef enum hfn_module_use {
     HFN_MODULE_SELECTED,   /* the selected functions are hooked */
     HFN_MODULE_ALLOCATORS, /* only the functions of its allocator are hooked */
     HFN_MODULE_LOADER,     /* only the loader's breakpoint is hooked, and no function is listed */
-    HFN_MODULE_REPLACED    /* only functions of hotfn's own use are, and no function is listed */
+    HFN_MODULE_REPLACED    /* only functions that hotfn itself needs, and no function is listed */
 } hfn_module_use;
 
 /* How a module is used.  The globs have been checked with hotfn_glob_match. */

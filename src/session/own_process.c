@@ -13,7 +13,7 @@
 #include <string.h>
 
 #define DEFAULT_SLOTS (1u << 20)
-/* If calls are timed, a slot takes 92 bytes of address space per thread, or of disk if the record
+/* If calls are timed, a slot takes 84 bytes of address space per thread, or of disk if the record
  * is durable. */
 #define TIMED_SLOTS (1u << 17)
 #define TIMED_DURABLE_SLOTS (1u << 16)

@@ -28,8 +28,8 @@ bool hfn_symbol_table_add(hfn_symbol_table *table, const hfn_symbol *symbol);
 uint32_t hfn_symbol_table_module(hfn_symbol_table *table, const char *name);
 const char *hfn_symbol_table_module_name(const hfn_symbol_table *table, uint32_t module);
 /* Sorts by rva, then GLOBAL first, then by name.  Symbols with the same name and rva become one
- * symbol, which has the size and kind of the first source and the flags of all. False if there is
- * no memory. */
+ * symbol, which has the flags of all, the size of the first source that knows it, and the kind of
+ * the first source that has not only a label.  False if there is no memory. */
 bool hfn_symbol_table_sort(hfn_symbol_table *table);
 
 #endif

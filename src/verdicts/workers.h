@@ -15,7 +15,8 @@ typedef void (*hfn_work_fn)(void *user, uint32_t item);
 void hfn_workers_run(uint32_t threads, uint32_t item_count, hfn_work_fn work, void *user,
                      hfn_progress progress);
 
-/* The default number of threads: the CPUs that this process may use. */
+/* The default number of threads: the number of processors that are online, or 1 if there are 64 or
+ * more. */
 uint32_t hfn_workers_default(void);
 
 #endif

@@ -170,7 +170,8 @@ static void remove_ended_calls(hfn_time_state *t)
     }
 }
 
-/* The unwinder may make timed calls of its own, further in: they stay, and their place is current.
+/* End the call with this frame, which an exception passes.  The unwinder may make timed calls of
+ * its own inside it: these stay open, and their place stays the current one.
  */
 void hfn_time_leave(uint64_t frame)
 {

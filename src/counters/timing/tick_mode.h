@@ -14,9 +14,9 @@ void hfn_tick_exit_entry(void);
  * or its result.  Their values do not matter. */
 HFN_KEEPS_REGISTERS void hfn_tick_enter(hfn_time_frame *frame, uintptr_t first_argument);
 HFN_KEEPS_REGISTERS void hfn_tick_exit(hfn_time_frame *frame, uintptr_t result);
-/* Charge the ticks since a hook began to no place. */
+/* Add the ticks since the hook began to the thread's hook_ticks, and charge them to no place. */
 HFN_KEEPS_REGISTERS void hfn_tick_charge_hook(hfn_time_state *t);
-/* Set the start of all open calls that have none to this own time of the thread. */
+/* Store `time`, the thread's own time, as the start of all open calls that have no start yet. */
 void hfn_tick_start_calls(hfn_time_state *t, uint64_t time);
 
 #endif

@@ -16,10 +16,13 @@ bool hfn_call_sites_add_mirrors(hfn_attachment *a);
 bool hfn_call_sites_patch(hfn_attachment *a);
 bool hfn_call_sites_write_journal(hfn_attachment *a);
 
-/* While the target stands: where a thread at an address continues; the threads that the kernel lets
- * make a clone again, before that; has no thread a gs base of its own? */
+/* The next three are called while the target is stopped. */
+/* The address at which a thread at pc continues, in the stub of a patched call or unchanged. */
 uint64_t hfn_call_sites_move_pc(const hfn_attachment *a, uint64_t pc);
+/* Before any hfn_call_sites_move_pc: move the threads whose clone the kernel would restart to the
+ * stub of that call. */
 bool hfn_call_sites_move_restarts(hfn_attachment *a);
+/* HOTFN_E_UNSUPPORTED if a thread uses a gs base of its own. */
 hotfn_status hfn_call_sites_check_threads(const hfn_attachment *a, hotfn_error *err);
 
 #endif

@@ -91,7 +91,7 @@ bool hfn_os_get_program_name(char *out, size_t capacity)
     return hfn_os_resolve_path(hfn_os_get_program_path(), out, capacity);
 }
 
-/* The program is called by the name of its file. */
+/* Windows keeps no path by which the program was started, apart from that of its file. */
 bool hfn_os_get_start_path(char *out, size_t capacity, bool *is_script)
 {
     (void)out;
