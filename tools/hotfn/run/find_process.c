@@ -45,8 +45,8 @@ static bool read_text(uint32_t pid, const char *file, char *out, size_t capacity
     return count > 0;
 }
 
-/* By the name that it was started with, its file's name, or the name of its main thread: a program
- * may be a symbolic link, or a script of an interpreter. */
+/* Compare the glob with the name that the process was started with, with its file's name, and with
+ * the name of its main thread: a program may be a symbolic link, or a script of an interpreter. */
 static bool has_name(const char *glob, uint32_t pid, char name[NAME_BYTES])
 {
     char text[PATH_BYTES], link[64];

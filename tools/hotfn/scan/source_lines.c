@@ -89,14 +89,14 @@ static void open_dwarf(void)
     }
 }
 
-static bool ask_dwarf(uint64_t rva, char *file, size_t file_bytes, uint32_t *line)
+static bool find_in_dwarf(uint64_t rva, char *file, size_t file_bytes, uint32_t *line)
 {
     return last->dwarf &&
            dwarf_lines_find(last->dwarf, rva + last->info.link_base, file, file_bytes, line);
 }
 
-static bool ask_frame(uint64_t rva, uint32_t depth, char *function, size_t function_bytes,
-                      char *file, size_t file_bytes, uint32_t *line)
+static bool find_frame_in_dwarf(uint64_t rva, uint32_t depth, char *function, size_t function_bytes,
+                                char *file, size_t file_bytes, uint32_t *line)
 {
     return last->dwarf && dwarf_lines_find_frame(last->dwarf, rva + last->info.link_base, depth,
                                                  function, function_bytes, file, file_bytes, line);
@@ -112,14 +112,14 @@ static void open_dwarf(void)
     warn_unread_lines("this hotfn was built without libdw, which reads them");
 }
 
-static bool ask_dwarf(uint64_t rva, char *file, size_t file_bytes, uint32_t *line)
+static bool find_in_dwarf(uint64_t rva, char *file, size_t file_bytes, uint32_t *line)
 {
     (void)rva, (void)file, (void)file_bytes, (void)line;
     return false;
 }
 
-static bool ask_frame(uint64_t rva, uint32_t depth, char *function, size_t function_bytes,
-                      char *file, size_t file_bytes, uint32_t *line)
+static bool find_frame_in_dwarf(uint64_t rva, uint32_t depth, char *function, size_t function_bytes,
+                                char *file, size_t file_bytes, uint32_t *line)
 {
     (void)rva, (void)depth, (void)function, (void)function_bytes;
     (void)file, (void)file_bytes, (void)line;
@@ -185,7 +185,7 @@ static bool select_file(const char *path, const uint8_t *id, uint32_t id_bytes)
                                              memcmp(id, last->info.id, id_bytes) == 0));
 }
 
-static bool ask_pdb(uint64_t rva, char *file, size_t file_bytes, uint32_t *line)
+static bool find_in_pdb(uint64_t rva, char *file, size_t file_bytes, uint32_t *line)
 {
     hotfn_source_line found = HOTFN_SOURCE_LINE_INIT;
 
@@ -202,7 +202,7 @@ int32_t hotfn_tool_source_line(void *user, const char *path, const uint8_t *id, 
 {
     (void)user;
     return select_file(path, id, id_bytes) &&
-           (ask_dwarf(rva, file, file_bytes, line) || ask_pdb(rva, file, file_bytes, line));
+           (find_in_dwarf(rva, file, file_bytes, line) || find_in_pdb(rva, file, file_bytes, line));
 }
 
 int32_t hotfn_tool_source_frame(void *user, const char *path, const uint8_t *id, uint32_t id_bytes,
@@ -211,5 +211,5 @@ int32_t hotfn_tool_source_frame(void *user, const char *path, const uint8_t *id,
 {
     (void)user;
     return select_file(path, id, id_bytes) &&
-           ask_frame(rva, depth, function, function_bytes, file, file_bytes, line);
+           find_frame_in_dwarf(rva, depth, function, function_bytes, file, file_bytes, line);
 }

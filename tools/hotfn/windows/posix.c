@@ -65,7 +65,7 @@ int tool_stat(const char *path, struct stat *out)
                        OPEN_EXISTING, FILE_FLAG_BACKUP_SEMANTICS, NULL);
     if (file != INVALID_HANDLE_VALUE) {
         if (GetFileInformationByHandle(file, &id)) {
-            /* the fields have 16 and 32 bits; together they differ for different files */
+            /* 16 and 32 bits, in which the numbers of two files hardly ever agree */
             out->st_dev = id.dwVolumeSerialNumber ^ id.nFileIndexHigh;
             out->st_ino = (unsigned short)(id.nFileIndexLow ^ id.nFileIndexLow >> 16);
         }
