@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Parts of hotfn-collector whose every case no request reaches: checksums, numbers, rows, rates. */
+/* Parts of hotfn-collector with cases that no request reaches: checksums, numbers, rows, rates. */
 #include "check.h"
 
 #include "../../tools/collector/pack.h"

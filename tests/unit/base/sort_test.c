@@ -56,7 +56,7 @@ static void sorted_and_reversed_runs_are_fine(void)
     check_sorted(items, 256, room);
 }
 
-static void an_array_of_an_env_is_sorted_where_it_lies(void)
+static void an_array_of_an_env_is_sorted_in_place(void)
 {
     counting c;
     hotfn_env env = counting_env(&c);
@@ -81,7 +81,7 @@ static void an_array_of_an_env_is_sorted_where_it_lies(void)
 }
 
 static const check_test tests[] = {
-    CHECK_TEST(an_array_of_an_env_is_sorted_where_it_lies),
+    CHECK_TEST(an_array_of_an_env_is_sorted_in_place),
     CHECK_TEST(any_length_is_sorted_and_stable),
     CHECK_TEST(sorted_and_reversed_runs_are_fine),
 };

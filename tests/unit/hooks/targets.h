@@ -95,7 +95,7 @@ static inline void *target_at(const target_code *code, uint32_t rva)
 }
 
 /* A source for a 5-byte jump at rva (or another strategy, filled in by the caller afterwards).  A
- * call that moves gives back its place in eax. */
+ * call at rva is assumed to load its return address into eax. */
 static inline hfn_plan_new_entry target_source_of(const hfn_arch *arch, const target_code *code,
                                                   uint32_t index, uint32_t rva, hfn_moved *moved,
                                                   uint32_t patch_bytes)

@@ -12,7 +12,7 @@
 enum {
     PE_TEXT = 0x1000,
     PE_GUARDED = PE_TEXT,      /* a __try block behind its prologue; exported as "guarded"     */
-    PE_PLAIN = PE_TEXT + 0x20, /* exported by number only; its part PE_COLD stands elsewhere   */
+    PE_PLAIN = PE_TEXT + 0x20, /* exported by number only; its part PE_COLD is placed elsewhere */
     PE_COLD = PE_TEXT + 0x40,  /* chained to PE_PLAIN                                          */
     PE_STUB = PE_TEXT + 0x50,  /* jmp [import]                                                 */
     PE_RELOCATED =

@@ -81,7 +81,7 @@ static void a_name_has_one_method(void)
 }
 
 /* Fill the table, then one more; and a room too small for a second name. */
-static void what_has_no_room_is_counted(void)
+static void methods_without_room_are_counted(void)
 {
     uint32_t module;
     hfn_live *live = make_live(NULL, 1024, &module);
@@ -264,7 +264,7 @@ static void a_split_pool_has_two_kinds(void)
 }
 
 static const check_test tests[] = {
-    CHECK_TEST(a_name_has_one_method),       CHECK_TEST(what_has_no_room_is_counted),
+    CHECK_TEST(a_name_has_one_method),       CHECK_TEST(methods_without_room_are_counted),
     CHECK_TEST(processes_share_methods),     CHECK_TEST(only_methods_are_read),
     CHECK_TEST(a_broken_record_is_repaired), CHECK_TEST(orders_are_kept),
     CHECK_TEST(a_split_pool_has_two_kinds),

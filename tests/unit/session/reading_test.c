@@ -96,7 +96,7 @@ static void start_waits_for_reading_in_the_background(void)
     }
 }
 
-static void a_session_may_end_while_it_is_read(void)
+static void a_session_may_end_while_its_modules_are_read(void)
 {
     for (uint32_t i = 0; i < 5; i++) {
         hotfn_session_destroy(create_session(HOTFN_SESSION_BACKGROUND, HOTFN_SESSION_TIME));
@@ -106,6 +106,6 @@ static void a_session_may_end_while_it_is_read(void)
 static const check_test tests[] = {
     CHECK_TEST(start_reads_no_file),
     CHECK_TEST(start_waits_for_reading_in_the_background),
-    CHECK_TEST(a_session_may_end_while_it_is_read),
+    CHECK_TEST(a_session_may_end_while_its_modules_are_read),
 };
 CHECK_MAIN(tests)

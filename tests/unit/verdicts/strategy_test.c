@@ -522,7 +522,7 @@ static hotfn_verdict verdict_with_call_site(uint8_t at, uint8_t pad, uint8_t cal
     return v;
 }
 
-static void what_a_landing_pad_covers_is_not_moved(void)
+static void code_with_a_landing_pad_is_not_moved(void)
 {
     hotfn_verdict v = verdict_with_call_site(0, 5, 4);
 
@@ -779,7 +779,7 @@ static const check_test tests[] = {
     CHECK_TEST(a_call_that_is_read_keeps_its_target),
     CHECK_TEST(a_computed_jump_limits_the_patch_to_one_byte),
     CHECK_TEST(a_landing_pad_may_follow_a_jump),
-    CHECK_TEST(what_a_landing_pad_covers_is_not_moved),
+    CHECK_TEST(code_with_a_landing_pad_is_not_moved),
     CHECK_TEST(flags_are_followed_through_calls_and_tail_calls),
     CHECK_TEST(a_register_that_is_written_first_is_a_scratch_register),
     CHECK_TEST(jumps_to_the_own_entry_are_flagged),
