@@ -7,6 +7,7 @@
 #include <hotfn.h>
 #include <hotfn/lowlevel.h>
 
+#include <dirent.h>
 #include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
@@ -299,15 +300,31 @@ static void timed_calls_are_counted_exactly(void)
     check_totals(false, HOTFN_LAUNCH_TIME);
 }
 
+static uint32_t count_own_files(void)
+{
+    uint32_t count = 0;
+    DIR *files = opendir("/proc/self/fd");
+
+    while (readdir(files)) {
+        count++;
+    }
+    closedir(files);
+    return count;
+}
+
 static void a_process_can_be_attached_to_repeatedly(void)
 {
-    uint32_t pid = start_target(true), maps;
+    uint32_t pid = start_target(true), maps, own_maps = 0, own_files = 0;
     hotfn_error err = HOTFN_ERROR_INIT;
 
     wait_for_beats();
     maps = count_maps(pid);
     for (int i = 0; i < 20; i++) {
         hotfn_launch *launch = NULL;
+        if (i == 4) { /* what stays for all attaches is there */
+            own_maps = count_maps((uint32_t)getpid());
+            own_files = count_own_files();
+        }
         if (!CHECK_EQ_U64(attach(&launch, pid, NULL, i % 2, &err), HOTFN_OK)) {
             printf("#   %s\n", err.text);
             break;
@@ -316,6 +333,8 @@ static void a_process_can_be_attached_to_repeatedly(void)
         hotfn_launch_destroy(launch); /* detaches */
         wait_for_beats();
     }
+    CHECK_EQ_U64(count_own_files(), own_files);
+    CHECK(count_maps((uint32_t)getpid()) <= own_maps + 4); /* the heap may take some */
     CHECK_EQ_U64(count_maps(pid), maps);
     CHECK_EQ_U64(count_differing_pages(pid), 0);
     end_target(pid);
