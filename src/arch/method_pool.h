@@ -11,7 +11,9 @@
 /* Symbols of the pool's library. */
 #define HFN_POOL_TARGETS_NAME "hotfn_method_targets"
 #define HFN_POOL_FUNCTIONS_NAME "hotfn_method_functions"
-#define HFN_POOL_FAILED_NAME "hotfn_method_failed" /* Windows */
+/* Windows: */
+#define HFN_POOL_RETURNED_NAME "hotfn_method_returned"
+#define HFN_POOL_OUTPUTS_NAME "hotfn_method_outputs"
 
 #ifdef __ASSEMBLER__
     .data

@@ -202,7 +202,8 @@ static int32_t create_by_class_object(void *factory, void *outer, const hfn_guid
     return result;
 }
 
-static void watch_interface(void *interface, const hfn_guid *class, const hfn_guid *iid)
+static void replace_slots(void *interface, const hfn_guid *class, const hfn_guid *iid,
+                          bool is_declared)
 {
     static const hfn_com_functions functions = { (hotfn_code)query_interface,
                                                  (hotfn_code)release_interface,
@@ -210,9 +211,29 @@ static void watch_interface(void *interface, const hfn_guid *class, const hfn_gu
     void *paused = hotfn_counters_pause();
 
     if (com.methods.live) {
-        hfn_com_replace_slots(&com.methods, &functions, (uint64_t)(uintptr_t)interface, class, iid);
+        hfn_com_replace_slots(&com.methods, &functions, (uint64_t)(uintptr_t)interface, class, iid,
+                              is_declared);
     }
     hotfn_counters_resume(paused);
+}
+
+static void watch_interface(void *interface, const hfn_guid *class, const hfn_guid *iid)
+{
+    replace_slots(interface, class, iid, false);
+}
+
+/* An interface that a method has returned has the class of the method's object, as one that
+ * QueryInterface returns, but may belong to another object, so its lifetime is not followed. */
+static void watch_output(void *object, void *interface, const hfn_guid *iid)
+{
+    const hfn_com_table *table = hfn_com_find_table((uint64_t)(uintptr_t)object);
+    hfn_com_pointer known;
+
+    if (hfn_com_find_pointer(&known, (uint64_t)(uintptr_t)object)) {
+        replace_slots(interface, &known.class, iid, true);
+    } else if (table) {
+        replace_slots(interface, &table->class, iid, true);
+    }
 }
 
 static void add_class_object(void *interface, const hfn_guid *class, const hfn_guid *iid)
@@ -369,7 +390,7 @@ static void use_methods(void *user, hfn_live *live, uint32_t module, uint64_t ba
         if (!hfn_com_open_list(reason, sizeof reason)) {
             com.process.warn(reason);
         }
-        hfn_com_open_results(&methods, com.process.find_symbol, base);
+        hfn_com_open_results(&methods, com.process.find_symbol, base, watch_output);
     }
     com.methods = methods;
 }

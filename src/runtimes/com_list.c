@@ -101,7 +101,7 @@ static void read_interface(hfn_com_interface *out, line *l)
     while ((length = next_word(&word, l)) > 0 && number < HFN_COM_MAX_METHODS) {
         hfn_com_method *m = &out->methods[number++];
 
-        *m = (hfn_com_method){ "", 0, HFN_COM_UNKNOWN_RESULT };
+        *m = (hfn_com_method){ .result = HFN_COM_UNKNOWN_RESULT };
         snprintf(m->name, sizeof m->name, "%.*s", (int)(length < 50 ? length : 50), word);
     }
     out->count = number > HFN_COM_UNKNOWN_METHODS ? number : 0;

@@ -14,7 +14,8 @@
 
 #define STANDARD(number) HFN_STANDARD_GUID(number)
 
-const hfn_guid hfn_iid_unknown = STANDARD(0), hfn_iid_class_factory = STANDARD(1);
+const hfn_guid hfn_iid_unknown = STANDARD(0), hfn_iid_class_factory = STANDARD(1),
+               hfn_iid_dispatch = STANDARD(0x20400);
 
 typedef struct known_interface {
     hfn_guid iid;
@@ -75,7 +76,7 @@ static const known_interface *find_interface(const hfn_guid *iid)
 /* Of the standard interfaces, each method has at most ten arguments, and returns an HRESULT. */
 static void add_method(hfn_com_method *out, const char *name, size_t length)
 {
-    *out = (hfn_com_method){ "", HFN_POOL_MAX_ARGUMENTS, HFN_COM_HRESULT };
+    *out = (hfn_com_method){ .arguments = HFN_POOL_MAX_ARGUMENTS, .result = HFN_COM_HRESULT };
     snprintf(out->name, sizeof out->name, "%.*s", (int)length, name);
 }
 
@@ -109,9 +110,9 @@ void hfn_com_describe(hfn_com_interface *out, const hfn_guid *iid, uint64_t base
     if (!out->name[0]) {
         hfn_guid_write(out->name, iid);
     }
-    out->methods[0] = (hfn_com_method){ "QueryInterface", 3, HFN_COM_HRESULT };
-    out->methods[1] = (hfn_com_method){ "AddRef", 1, HFN_COM_OTHER_RESULT };
-    out->methods[2] = (hfn_com_method){ "Release", 1, HFN_COM_OTHER_RESULT };
+    out->methods[0] = (hfn_com_method){ "QueryInterface", 3, HFN_COM_HRESULT, { { 0 } } };
+    out->methods[1] = (hfn_com_method){ "AddRef", 1, HFN_COM_OTHER_RESULT, { { 0 } } };
+    out->methods[2] = (hfn_com_method){ "Release", 1, HFN_COM_OTHER_RESULT, { { 0 } } };
 }
 
 void hfn_com_write_method(char *out, uint32_t out_bytes, const hfn_com_interface *in,

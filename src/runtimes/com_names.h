@@ -19,7 +19,7 @@ bool hfn_guid_equals(const hfn_guid *a, const hfn_guid *b);
 /* "{00000000-0000-0000-C000-000000000046}" */
 void hfn_guid_write(char out[HFN_GUID_BYTES], const hfn_guid *guid);
 
-extern const hfn_guid hfn_iid_unknown, hfn_iid_class_factory;
+extern const hfn_guid hfn_iid_unknown, hfn_iid_class_factory, hfn_iid_dispatch;
 
 /* The GUIDs of the standard interfaces differ in their first word. */
 #define HFN_STANDARD_GUID(number)                                                                  \
@@ -36,12 +36,24 @@ typedef enum hfn_com_result {
     HFN_COM_OTHER_RESULT,
 } hfn_com_result;
 
-enum { HFN_COM_METHOD_BYTES = 56, HFN_COM_MAX_METHODS = 128, HFN_COM_UNKNOWN_METHODS = 3 };
+enum {
+    HFN_COM_METHOD_BYTES = 56,
+    HFN_COM_MAX_METHODS = 128,
+    HFN_COM_UNKNOWN_METHODS = 3,
+    HFN_COM_MAX_OUTPUTS = 2
+};
+
+/* An interface that a method returns by an argument, which points to the place for it. */
+typedef struct hfn_com_output {
+    uint32_t argument; /* 0 is the object itself, and also: there is none */
+    hfn_guid iid;
+} hfn_com_output;
 
 typedef struct hfn_com_method {
     char name[HFN_COM_METHOD_BYTES]; /* "": unknown */
     uint8_t arguments;               /* at most, with the object; 0: unknown */
     hfn_com_result result;
+    hfn_com_output outputs[HFN_COM_MAX_OUTPUTS];
 } hfn_com_method;
 
 /* What is known of an interface. */

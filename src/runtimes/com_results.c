@@ -3,19 +3,29 @@
 
 #include "arch/method_pool.h"
 
+#include "os/memory.h"
+
 #include <hotfn/lowlevel/counters.h>
 #include <stdio.h>
+#include <string.h>
 
 /* Failures of one method that have functions of their own.  The results of a method of an unknown
  * type may be any numbers. */
 enum { MAX_FAILURES = 16 };
 
-typedef void failed_fn(uint32_t function, int32_t result);
+typedef void returned_fn(uint32_t function, int32_t result, void *const *arguments);
+
+typedef struct method_outputs {
+    hfn_com_output all[HFN_COM_MAX_OUTPUTS];
+} method_outputs;
 
 static struct {
     hfn_methods methods;
     uint8_t results[HFN_POOL_FUNCTIONS];  /* hfn_com_result */
     uint8_t failures[HFN_POOL_FUNCTIONS]; /* atomic; different ones so far */
+    hfn_com_output_fn *output;
+    uint8_t *has_outputs;    /* of the pool, by function */
+    method_outputs *outputs; /* by function */
 } state;
 
 /* The pool takes a result below 0 for a failure. */
@@ -50,7 +60,6 @@ static hotfn_code get_failure(const char *method, uint32_t function, int32_t res
     return hfn_methods_get_framed(&state.methods, name, (hotfn_code)return_success, &is_new);
 }
 
-/* Called by the pool's function, in its frame. */
 static void count_failure(uint32_t function, int32_t result)
 {
     void *paused = hotfn_counters_pause();
@@ -68,20 +77,55 @@ static void count_failure(uint32_t function, int32_t result)
     }
 }
 
-void hfn_com_open_results(const hfn_methods *methods, hfn_find_symbol_fn *find_symbol,
-                          uint64_t base)
+/* A method that returns S_OK has set the places for interfaces, if only to NULL. */
+static void report_outputs(uint32_t function, void *const *arguments)
 {
-    failed_fn **failed = find_symbol(base, HFN_POOL_FAILED_NAME);
+    const method_outputs *outputs = &state.outputs[function];
 
-    state.methods = *methods;
-    if (failed) {
-        *failed = count_failure;
+    for (uint32_t i = 0; i < HFN_COM_MAX_OUTPUTS && outputs->all[i].argument > 0; i++) {
+        void *const *place = arguments[outputs->all[i].argument];
+
+        if (place && *place) {
+            state.output(arguments[0], *place, &outputs->all[i].iid);
+        }
     }
 }
 
-void hfn_com_set_result(const hfn_methods *methods, hotfn_code function, hfn_com_result result)
+/* Called by the pool's function, in its frame. */
+static void read_result(uint32_t function, int32_t result, void *const *arguments)
 {
-    state.results[hfn_methods_get_index(methods, function) % HFN_POOL_FUNCTIONS] = (uint8_t)result;
+    if (result < 0) {
+        count_failure(function, result);
+    } else if (result == 0 && state.has_outputs[function]) {
+        report_outputs(function, arguments);
+    }
+}
+
+void hfn_com_open_results(const hfn_methods *methods, hfn_find_symbol_fn *find_symbol,
+                          uint64_t base, hfn_com_output_fn *output)
+{
+    returned_fn **returned = find_symbol(base, HFN_POOL_RETURNED_NAME);
+
+    state.methods = *methods;
+    state.output = output;
+    state.has_outputs = find_symbol(base, HFN_POOL_OUTPUTS_NAME);
+    state.outputs = hfn_os_map_pages((uint64_t)HFN_POOL_FUNCTIONS * sizeof *state.outputs);
+    if (returned) {
+        *returned = read_result;
+    }
+}
+
+void hfn_com_set_result(const hfn_methods *methods, hotfn_code function,
+                        const hfn_com_method *method)
+{
+    uint32_t index = hfn_methods_get_index(methods, function) % HFN_POOL_FUNCTIONS;
+
+    state.results[index] = (uint8_t)method->result;
+    if (state.has_outputs && state.outputs && method->outputs[0].argument > 0 &&
+        method->result == HFN_COM_HRESULT) {
+        memcpy(state.outputs[index].all, method->outputs, sizeof method->outputs);
+        state.has_outputs[index] = 1;
+    }
 }
 
 void hfn_com_count_event(const hfn_methods *methods, const char *name)

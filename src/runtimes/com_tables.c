@@ -23,7 +23,8 @@ enum {
 
 typedef struct table_record {
     hfn_com_table table;
-    hfn_guid iid; /* of the interface with the most slots */
+    hfn_guid iid;     /* of the interface with the most slots */
+    bool is_declared; /* it is the type of an argument */
     uint64_t originals[MAX_SLOTS];
     uint64_t replaced[MAX_SLOTS];
 } table_record;
@@ -31,6 +32,7 @@ typedef struct table_record {
 typedef struct replacement {
     const hfn_methods *methods;
     const hfn_com_functions *functions;
+    bool is_declared;
 } replacement;
 
 static table_record records[MAX_TABLES];
@@ -226,7 +228,7 @@ static void fill_slots(table_record *r, const replacement *how, const hfn_guid *
         hfn_com_write_method(end + 2, (uint32_t)(sizeof name - HFN_GUID_BYTES - 2), &interface, i);
         function = hfn_methods_get_numbered(how->methods, name, target, can_frame(r, i));
         if (function) {
-            hfn_com_set_result(how->methods, function, interface.methods[i].result);
+            hfn_com_set_result(how->methods, function, &interface.methods[i]);
         }
         r->replaced[i] = (uint64_t)(uintptr_t)(function ? function : target);
     }
@@ -240,6 +242,7 @@ static void make_record(table_record *r, uint64_t table, const replacement *how,
     r->table.slot_count = count_slots(r, table, iid);
     r->table.class = *class;
     r->iid = *iid;
+    r->is_declared = how->is_declared;
     for (uint32_t i = 0; i < r->table.slot_count; i++) {
         originals[i] = read_word(table + 8 * i);
     }
@@ -261,15 +264,16 @@ static void make_record(table_record *r, uint64_t table, const replacement *how,
  * slots. */
 static bool is_base(const hfn_guid *iid)
 {
-    static const hfn_guid dispatch = HFN_STANDARD_GUID(0x20400), persist = HFN_STANDARD_GUID(0x10C);
+    static const hfn_guid persist = HFN_STANDARD_GUID(0x10C);
 
-    return hfn_guid_equals(iid, &hfn_iid_unknown) || hfn_guid_equals(iid, &dispatch) ||
+    return hfn_guid_equals(iid, &hfn_iid_unknown) || hfn_guid_equals(iid, &hfn_iid_dispatch) ||
            hfn_guid_equals(iid, &persist);
 }
 
-static bool may_extend(const table_record *r, const hfn_guid *iid)
+static bool may_extend(const table_record *r, const replacement *how, const hfn_guid *iid)
 {
-    return r->table.slot_count > 0 && is_base(&r->iid) && !is_base(iid);
+    return r->table.slot_count > 0 && !is_base(iid) &&
+           (is_base(&r->iid) || (r->is_declared && !how->is_declared));
 }
 
 static void extend_record(table_record *r, const replacement *how, const hfn_guid *class,
@@ -279,6 +283,7 @@ static void extend_record(table_record *r, const replacement *how, const hfn_gui
     uint32_t before = r->table.slot_count, count = count_slots(r, table, iid);
 
     r->iid = *iid;
+    r->is_declared = how->is_declared;
     if (count > before) {
         for (uint32_t i = before; i < count; i++) {
             r->originals[i] = read_word(table + 8 * i);
@@ -290,15 +295,16 @@ static void extend_record(table_record *r, const replacement *how, const hfn_gui
 }
 
 void hfn_com_replace_slots(const hfn_methods *methods, const hfn_com_functions *functions,
-                           uint64_t pointer, const hfn_guid *class, const hfn_guid *iid)
+                           uint64_t pointer, const hfn_guid *class, const hfn_guid *iid,
+                           bool is_declared)
 {
-    const replacement how = { methods, functions };
+    const replacement how = { methods, functions, is_declared };
     uint64_t table = read_word(pointer);
     table_record *r = find_record(table);
 
     if (!r ||
         (r->table.address && (r->table.slot_count == 0 || read_word(table) == r->replaced[QUERY]) &&
-         !may_extend(r, iid))) {
+         !may_extend(r, &how, iid))) {
         return;
     }
     lock_tables();
@@ -308,7 +314,7 @@ void hfn_com_replace_slots(const hfn_methods *methods, const hfn_com_functions *
         make_record(r, table, &how, class, iid);
     } else if (r && r->table.slot_count > 0 && read_word(table) == r->originals[QUERY]) {
         write_slots(table, r->replaced, 0, r->table.slot_count); /* its module was loaded again */
-    } else if (r && may_extend(r, iid)) {
+    } else if (r && may_extend(r, &how, iid)) {
         extend_record(r, &how, class, iid);
     }
     unlock_tables();

@@ -18,9 +18,12 @@ typedef struct hfn_com_functions {
     hotfn_code query, release, create;
 } hfn_com_functions;
 
-/* Replace the slots of the table of the interface at pointer, unless that was done.  Any thread. */
+/* Replace the slots of the table of the interface at pointer, unless that was done.  is_declared: a
+ * method has returned it by an argument of this type; the interface may have more methods.  Any
+ * thread. */
 void hfn_com_replace_slots(const hfn_methods *methods, const hfn_com_functions *functions,
-                           uint64_t pointer, const hfn_guid *class, const hfn_guid *iid);
+                           uint64_t pointer, const hfn_guid *class, const hfn_guid *iid,
+                           bool is_declared);
 /* The table of the interface at pointer; NULL if its slots were not replaced. */
 const hfn_com_table *hfn_com_find_table(uint64_t pointer);
 

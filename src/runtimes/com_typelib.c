@@ -30,13 +30,20 @@ enum {
     SEGMENT_TYPES = 0,
     SEGMENT_GUIDS = 5,
     SEGMENT_NAMES = 7,
+    SEGMENT_DESCRIPTIONS = 9,
     TYPE_BYTES = 0x64,
     MAX_BASES = 16,
     KIND_MASK = 0xF,
     KIND_INTERFACE = 3,
     KIND_DISPATCH = 4,
     FLAG_DUAL = 0x40,
-    TYPE_HRESULT = 0x19, /* VT_HRESULT */
+    TYPE_DISPATCH = 9, /* VT_DISPATCH */
+    TYPE_UNKNOWN = 13,
+    TYPE_HRESULT = 0x19,
+    TYPE_POINTER = 0x1A,
+    TYPE_REFERENCE = 0x1D, /* VT_USERDEFINED */
+    PARAMETER_BYTES = 12,
+    PARAMETER_OUT = 2, /* PARAMFLAG_FOUT */
     SEGMENT_IMPORTS = 1,
     IMPORT_BYTES = 12,
     IMPORTED_BY_GUID = 0x10000,
@@ -44,7 +51,7 @@ enum {
 };
 
 typedef struct typelib {
-    hfn_span all, types, imports, guids, names;
+    hfn_span all, types, imports, guids, names, descriptions;
     uint32_t pointer_bytes;
 } typelib;
 
@@ -79,6 +86,7 @@ static bool open_library(typelib *out, hfn_span all)
                       .imports = get_segment(all, directory, SEGMENT_IMPORTS),
                       .guids = get_segment(all, directory, SEGMENT_GUIDS),
                       .names = get_segment(all, directory, SEGMENT_NAMES),
+                      .descriptions = get_segment(all, directory, SEGMENT_DESCRIPTIONS),
                       .pointer_bytes = (flags & SYSTEM_MASK) == SYSTEM_WIN64 ? 8 : 4 };
     return get_u32(all, 0) == SIGNATURE && out->types.size > 0 && out->names.size > 0;
 }
@@ -109,6 +117,77 @@ static void copy_name(char *out, size_t out_bytes, const typelib *lib, uint32_t 
 
 /* ---- Methods. */
 
+static bool read_guid(hfn_guid *out, const typelib *lib, uint32_t at)
+{
+    hfn_span guid = hfn_span_sub(lib->guids, at, sizeof *out);
+
+    if (guid.size > 0) {
+        memcpy(out, guid.data, sizeof *out);
+    }
+    return guid.size > 0;
+}
+
+static bool is_interface(uint32_t kind)
+{
+    return kind == KIND_INTERFACE || kind == KIND_DISPATCH;
+}
+
+/* The IID of the type that is referred to: in this library, or in another one. */
+static bool find_referred(hfn_guid *out, const typelib *lib, uint32_t reference)
+{
+    hfn_span entry = hfn_span_sub(lib->imports, reference & ~3u, IMPORT_BYTES);
+    type_entry type;
+
+    if (!(reference & 3)) {
+        return read_type(&type, lib, reference) && is_interface(type.kind) &&
+               read_guid(out, lib, type.guid_at);
+    }
+    return get_u32(entry, 0) & IMPORTED_BY_GUID && is_interface(get_u32(entry, 0) >> 24) &&
+           read_guid(out, lib, get_u32(entry, 8));
+}
+
+/* If the type is a pointer: the word that describes what it points to, which has the highest bit if
+ * that is a simple type; else 0. */
+static uint32_t follow_pointer(const typelib *lib, uint32_t type)
+{
+    bool is_pointer = !(type >> 31) && (get_u32(lib->descriptions, type) & 0xFFF) == TYPE_POINTER;
+
+    return is_pointer ? get_u32(lib->descriptions, (uint64_t)type + 4) : 0;
+}
+
+/* The IID, if the type is a pointer to a pointer to an interface. */
+static bool find_output(hfn_guid *out, const typelib *lib, uint32_t type)
+{
+    uint32_t pointee = follow_pointer(lib, type), described = follow_pointer(lib, pointee);
+
+    if (pointee >> 31) {
+        bool is_unknown = (pointee & 0xFFF) == TYPE_UNKNOWN;
+
+        *out = is_unknown ? hfn_iid_unknown : hfn_iid_dispatch;
+        return is_unknown || (pointee & 0xFFF) == TYPE_DISPATCH;
+    }
+    return pointee != 0 && !(described >> 31) &&
+           (get_u32(lib->descriptions, described) & 0xFFF) == TYPE_REFERENCE &&
+           find_referred(out, lib, get_u32(lib->descriptions, (uint64_t)described + 4));
+}
+
+/* Parameters are the end of a method's record. */
+static void add_outputs(hfn_com_method *m, const typelib *lib, hfn_span record)
+{
+    uint32_t count = get_u32(record, 0x14) & 0xFFFF, found = 0;
+    uint64_t bytes = (uint64_t)count * PARAMETER_BYTES;
+
+    for (uint32_t i = 0; bytes <= record.size && i < count && found < HFN_COM_MAX_OUTPUTS; i++) {
+        uint64_t at = record.size - bytes + (uint64_t)i * PARAMETER_BYTES;
+        hfn_guid iid;
+
+        if (get_u32(record, at + 8) & PARAMETER_OUT &&
+            find_output(&iid, lib, get_u32(record, at))) {
+            m->outputs[found++] = (hfn_com_output){ i + 1, iid };
+        }
+    }
+}
+
 static void add_method(hfn_com_interface *out, const typelib *lib, hfn_span record, uint32_t name)
 {
     static const char *const prefixes[] = { "", "", "get_", "", "put_", "", "", "", "putref_" };
@@ -127,6 +206,7 @@ static void add_method(hfn_com_interface *out, const typelib *lib, hfn_span reco
         m->arguments = (uint8_t)(arguments < UINT8_MAX ? arguments : UINT8_MAX);
         m->result =
             type >> 31 && (type & 0xFFF) == TYPE_HRESULT ? HFN_COM_HRESULT : HFN_COM_OTHER_RESULT;
+        add_outputs(m, lib, record);
         out->count = slot >= out->count ? slot + 1 : out->count;
     }
 }
@@ -148,16 +228,6 @@ static void add_methods(hfn_com_interface *out, const typelib *lib, const type_e
 }
 
 /* ---- Interfaces. */
-
-static bool read_guid(hfn_guid *out, const typelib *lib, uint32_t at)
-{
-    hfn_span guid = hfn_span_sub(lib->guids, at, sizeof *out);
-
-    if (guid.size > 0) {
-        memcpy(out, guid.data, sizeof *out);
-    }
-    return guid.size > 0;
-}
 
 /* Add the methods of a base that another library has; only standard ones are known. */
 static void add_imported(hfn_com_interface *out, const typelib *lib, uint32_t reference)
@@ -194,8 +264,8 @@ static bool find_type(type_entry *out, const typelib *lib, const hfn_guid *iid)
     for (uint64_t at = 0; read_type(out, lib, at); at += TYPE_BYTES) {
         hfn_guid guid;
 
-        if ((out->kind == KIND_INTERFACE || out->kind == KIND_DISPATCH) &&
-            read_guid(&guid, lib, out->guid_at) && hfn_guid_equals(&guid, iid)) {
+        if (is_interface(out->kind) && read_guid(&guid, lib, out->guid_at) &&
+            hfn_guid_equals(&guid, iid)) {
             return true;
         }
     }
@@ -204,7 +274,6 @@ static bool find_type(type_entry *out, const typelib *lib, const hfn_guid *iid)
 
 bool hfn_typelib_find(hfn_com_interface *out, hfn_span library, const hfn_guid *iid)
 {
-    static const hfn_guid dispatch = HFN_STANDARD_GUID(0x20400);
     typelib lib;
     type_entry type;
 
@@ -213,7 +282,7 @@ bool hfn_typelib_find(hfn_com_interface *out, hfn_span library, const hfn_guid *
     }
     copy_name(out->name, sizeof out->name, &lib, type.name_at);
     if (type.kind == KIND_DISPATCH) {
-        hfn_com_add_standard(out, &dispatch);
+        hfn_com_add_standard(out, &hfn_iid_dispatch);
     }
     if (type.kind == KIND_INTERFACE || type.flags & FLAG_DUAL) {
         add_bases(out, &lib, type.base);

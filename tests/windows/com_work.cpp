@@ -4,6 +4,7 @@
 //   client register PATH LIBRARY
 //                            make PATH the in-process server of the classes, and a type library
 //   client work              create, call, query, release, fail and leak; prints the results
+//   client make               get objects of another class from methods
 //   client system            use components of the system
 //   client many N            create and release N objects
 #include <msxml.h>
@@ -23,6 +24,17 @@ static const GUID class_refusing = { 0x5d1b6f12, 0x1234, 0x4321, { 1, 2, 3, 4, 5
 static const GUID iid_sum = { 0x5d1b6f20, 0x1234, 0x4321, { 1, 2, 3, 4, 5, 6, 7, 8 } };
 static const GUID iid_scale = { 0x5d1b6f21, 0x1234, 0x4321, { 1, 2, 3, 4, 5, 6, 7, 8 } };
 
+static const GUID iid_maker = { 0x5d1b6f22, 0x1234, 0x4321, { 1, 2, 3, 4, 5, 6, 7, 8 } };
+static const GUID iid_part = { 0x5d1b6f23, 0x1234, 0x4321, { 1, 2, 3, 4, 5, 6, 7, 8 } };
+
+struct IPart : IUnknown {
+    virtual HRESULT STDMETHODCALLTYPE Count(long *value) = 0;
+};
+
+struct IMaker : IUnknown {
+    virtual HRESULT STDMETHODCALLTYPE Make(long value, IPart **part) = 0;
+};
+
 struct ISum : IUnknown {
     virtual HRESULT STDMETHODCALLTYPE Add(long value) = 0;
     virtual HRESULT STDMETHODCALLTYPE Get(long *value) = 0;
@@ -34,7 +46,38 @@ struct IScale : IUnknown {
 };
 
 #ifdef SERVER
-struct Sum final : ISum, IScale {
+struct Part final : IPart {
+    LONG references = 1;
+    long value;
+
+    explicit Part(long value) : value(value)
+    {
+    }
+    HRESULT STDMETHODCALLTYPE QueryInterface(REFIID, void **out) override
+    {
+        *out = nullptr;
+        return E_NOINTERFACE;
+    }
+    ULONG STDMETHODCALLTYPE AddRef() override
+    {
+        return (ULONG)InterlockedIncrement(&references);
+    }
+    ULONG STDMETHODCALLTYPE Release() override
+    {
+        LONG left = InterlockedDecrement(&references);
+        if (left == 0) {
+            delete this;
+        }
+        return (ULONG)left;
+    }
+    HRESULT STDMETHODCALLTYPE Count(long *out) override
+    {
+        *out = value;
+        return S_OK;
+    }
+};
+
+struct Sum final : ISum, IScale, IMaker {
     LONG references = 1;
     long total = 0;
 
@@ -42,6 +85,7 @@ struct Sum final : ISum, IScale {
     {
         *out = iid == IID_IUnknown || iid == iid_sum ? (void *)(ISum *)this
                : iid == iid_scale                    ? (void *)(IScale *)this
+               : iid == iid_maker                    ? (void *)(IMaker *)this
                                                      : nullptr;
         if (!*out) {
             return E_NOINTERFACE;
@@ -77,6 +121,14 @@ struct Sum final : ISum, IScale {
     double STDMETHODCALLTYPE Scale(double a, float b, long c, double d, long e, float f) override
     {
         return total * a + b * c - d * e + f;
+    }
+    HRESULT STDMETHODCALLTYPE Make(long value, IPart **part) override
+    {
+        if (!part) {
+            return E_POINTER;
+        }
+        *part = value < 0 ? nullptr : new Part(value);
+        return value < 0 ? S_FALSE : S_OK;
     }
 };
 
@@ -165,43 +217,88 @@ static void check(HRESULT result, const char *step)
     }
 }
 
-// A type library that describes IScale: double Scale(double, float, long, double, long, float).
-static void make_library(const WCHAR *path)
+static ICreateTypeInfo *add_interface(ICreateTypeLib2 *library, const WCHAR *name, const GUID &iid)
 {
-    static const VARTYPE types[] = { VT_R8, VT_R4, VT_I4, VT_R8, VT_I4, VT_R4 };
-    ICreateTypeLib2 *library = nullptr;
     ICreateTypeInfo *info = nullptr;
     ITypeLib *standard = nullptr;
     ITypeInfo *unknown = nullptr;
     HREFTYPE base = 0;
-    ELEMDESC arguments[6];
-    FUNCDESC function;
-    LPOLESTR names[] = { (LPOLESTR)L"Scale" };
-    check(CreateTypeLib2(SYS_WIN64, path, &library), "create library");
-    check(library->SetGuid(id_library), "set id");
-    check(library->SetName((LPOLESTR)L"Sums"), "name library");
-    check(library->CreateTypeInfo((LPOLESTR)L"IScale", TKIND_INTERFACE, &info), "create type");
-    check(info->SetGuid(iid_scale), "set id of type");
+    check(library->CreateTypeInfo((LPOLESTR)name, TKIND_INTERFACE, &info), "create type");
+    check(info->SetGuid(iid), "set id of type");
     check(LoadTypeLib(L"stdole2.tlb", &standard), "load stdole2.tlb");
     check(standard->GetTypeInfoOfGuid(IID_IUnknown, &unknown), "find IUnknown");
     check(info->AddRefTypeInfo(unknown, &base), "refer to IUnknown");
     check(info->AddImplType(0, base), "add base");
-    memset(arguments, 0, sizeof arguments);
+    return info;
+}
+
+static void add_method(ICreateTypeInfo *info, const WCHAR *name, VARTYPE result,
+                       ELEMDESC *arguments, int count)
+{
+    FUNCDESC function;
+    LPOLESTR names[] = { (LPOLESTR)name };
     memset(&function, 0, sizeof function);
-    for (int i = 0; i < 6; i++) {
-        arguments[i].tdesc.vt = types[i];
-    }
     function.funckind = FUNC_PUREVIRTUAL;
     function.invkind = INVOKE_FUNC;
     function.callconv = CC_STDCALL;
-    function.cParams = 6;
+    function.cParams = (short)count;
     function.lprgelemdescParam = arguments;
-    function.elemdescFunc.tdesc.vt = VT_R8;
+    function.elemdescFunc.tdesc.vt = result;
     function.memid = 0x60010000;
     check(info->AddFuncDesc(0, &function), "add method");
     check(info->SetFuncAndParamNames(0, names, 1), "name method");
     check(info->LayOut(), "lay out");
+}
+
+// A type library that describes IScale: double Scale(double, float, long, double, long, float),
+// IPart: HRESULT Count([out] long *), and IMaker: HRESULT Make(long, [out] IPart **).
+static void make_library(const WCHAR *path)
+{
+    static const VARTYPE types[] = { VT_R8, VT_R4, VT_I4, VT_R8, VT_I4, VT_R4 };
+    ICreateTypeLib2 *library = nullptr;
+    ICreateTypeInfo *part = nullptr, *maker = nullptr;
+    ITypeInfo *known = nullptr;
+    HREFTYPE reference = 0;
+    ELEMDESC arguments[6];
+    TYPEDESC number, interface_type, pointer;
+    check(CreateTypeLib2(SYS_WIN64, path, &library), "create library");
+    check(library->SetGuid(id_library), "set id");
+    check(library->SetName((LPOLESTR)L"Sums"), "name library");
+    memset(arguments, 0, sizeof arguments);
+    for (int i = 0; i < 6; i++) {
+        arguments[i].tdesc.vt = types[i];
+    }
+    add_method(add_interface(library, L"IScale", iid_scale), L"Scale", VT_R8, arguments, 6);
+
+    memset(arguments, 0, sizeof arguments);
+    number.vt = VT_I4;
+    arguments[0].tdesc.vt = VT_PTR;
+    arguments[0].tdesc.lptdesc = &number;
+    arguments[0].paramdesc.wParamFlags = PARAMFLAG_FOUT;
+    part = add_interface(library, L"IPart", iid_part);
+    add_method(part, L"Count", VT_HRESULT, arguments, 1);
+
+    maker = add_interface(library, L"IMaker", iid_maker);
+    check(part->QueryInterface(IID_ITypeInfo, (void **)&known), "find IPart");
+    check(maker->AddRefTypeInfo(known, &reference), "refer to IPart");
+    memset(arguments, 0, sizeof arguments);
+    arguments[0].tdesc.vt = VT_I4;
+    interface_type.vt = VT_USERDEFINED;
+    interface_type.hreftype = reference;
+    pointer.vt = VT_PTR;
+    pointer.lptdesc = &interface_type;
+    arguments[1].tdesc.vt = VT_PTR;
+    arguments[1].tdesc.lptdesc = &pointer;
+    arguments[1].paramdesc.wParamFlags = PARAMFLAG_FOUT;
+    add_method(maker, L"Make", VT_HRESULT, arguments, 2);
     check(library->SaveAllChanges(), "save");
+}
+
+static void register_interface(const GUID &iid, const char *library)
+{
+    set_value("Interface\\%s", iid, nullptr, "IRegisteredName");
+    set_value("Interface\\%s\\TypeLib", iid, nullptr, library);
+    set_value("Interface\\%s\\TypeLib", iid, "Version", "1.0");
 }
 
 static void register_library(const char *path)
@@ -211,9 +308,9 @@ static void register_library(const char *path)
     MultiByteToWideChar(CP_UTF8, 0, path, -1, wide, MAX_PATH);
     make_library(wide);
     write_text(guid, id_library);
-    set_value("Interface\\%s", iid_scale, nullptr, "IRegisteredName");
-    set_value("Interface\\%s\\TypeLib", iid_scale, nullptr, guid);
-    set_value("Interface\\%s\\TypeLib", iid_scale, "Version", "1.0");
+    register_interface(iid_scale, guid);
+    register_interface(iid_part, guid);
+    register_interface(iid_maker, guid);
     set_value("TypeLib\\%s\\1.0\\0\\win64", id_library, nullptr, path);
 }
 
@@ -286,6 +383,50 @@ static void work()
                                                              CLSCTX_INPROC_SERVER, iid_sum, &none));
 }
 
+// Objects that a method returns, and no QueryInterface.
+static void make_parts()
+{
+    ISum *sum = create();
+    IMaker *maker = nullptr;
+    IPart *part = nullptr;
+    long value = 0, total = 0;
+    check(sum->QueryInterface(iid_maker, (void **)&maker), "find maker");
+    for (long i = 0; i < 10; i++) {
+        check(maker->Make(i, &part), "make part");
+        for (int k = 0; k < 3; k++) {
+            part->Count(&value);
+            total += value;
+        }
+        part->Release();
+    }
+    printf("parts %ld\n", total);
+    printf("none %lx %d\n", (unsigned long)maker->Make(-1, &part), part == nullptr);
+    printf("no place %lx\n", (unsigned long)maker->Make(0, nullptr));
+    maker->Release();
+    printf("left %lu\n", (unsigned long)sum->Release());
+}
+
+// Nodes that the document's methods return.
+static void use_nodes(IXMLDOMDocument *document)
+{
+    IXMLDOMElement *root = nullptr, *made = nullptr;
+    IXMLDOMNode *child = nullptr;
+    VARIANT_BOOL loaded = 0;
+    BSTR name = nullptr;
+    check(document->loadXML(SysAllocString(L"<root/>"), &loaded), "load tree");
+    check(document->get_documentElement(&root), "find root");
+    check(document->createElement(SysAllocString(L"made"), &made), "make element");
+    check(root->appendChild(made, &child), "append element");
+    for (int i = 0; i < 5; i++) {
+        check(root->get_tagName(&name), "get name");
+    }
+    check(child->get_nodeName(&name), "get name of node");
+    printf("child %ls\n", name);
+    child->Release();
+    made->Release();
+    root->Release();
+}
+
 // The same document by its own interface, which the type library of msxml describes.
 static void use_document(IDispatch *xml)
 {
@@ -299,6 +440,7 @@ static void use_document(IDispatch *xml)
     printf("loaded %d\n", loaded);
     check(document->get_xml(&text), "get text");
     printf("text of %u units\n", SysStringLen(text));
+    use_nodes(document);
     document->Release();
 }
 
@@ -422,7 +564,9 @@ int main(int argc, char **argv)
         make_many(atol(argv[2]));
         return 0;
     }
-    if (argc > 1 && strcmp(argv[1], "system") == 0) {
+    if (argc > 1 && strcmp(argv[1], "make") == 0) {
+        make_parts();
+    } else if (argc > 1 && strcmp(argv[1], "system") == 0) {
         use_system();
         use_wmi();
     } else {

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /* The pool of functions for methods, for Windows x64.  Odd functions jump to the method, which may
  * therefore have any arguments.  Even functions call it from a frame with HFN_POOL_STACK_WORDS
- * copied words of arguments, so the call can be timed, and a failure (HRESULT) reaches the function
- * whose address is in hotfn_method_failed: its arguments are the number of the method and the
- * result. */
-#define HFN_POOL_FUNCTION_BYTES 96
+ * copied words of arguments, so the call can be timed.  A failure (HRESULT), and each result of a
+ * method whose byte of hotfn_method_outputs is set, reaches the function whose address is in
+ * hotfn_method_returned: its arguments are the number of the method, the result, and the address of
+ * the method's arguments. */
+#define HFN_POOL_FUNCTION_BYTES 128
 #include "arch/method_pool_numbers.h"
 
     .data
@@ -14,9 +15,14 @@ hotfn_method_targets:
 targets:
     .skip   8 * HFN_POOL_FUNCTIONS
 
-    .globl  hotfn_method_failed
-hotfn_method_failed:
+    .globl  hotfn_method_returned
+hotfn_method_returned:
     .quad   0 /* set before a method has a function */
+
+    .globl  hotfn_method_outputs
+hotfn_method_outputs:
+outputs:
+    .skip   HFN_POOL_FUNCTIONS
 
     .section .rdata, "dr"
     .balign 8
@@ -29,22 +35,29 @@ hotfn_method_functions:
 #define FRAME (HOME + 8 * HFN_POOL_STACK_WORDS + 8) /* aligns the stack */
 #define FRAME_RESULT HOME
 #define FRAME_VECTOR (HOME + 16)
+#define ARGUMENTS (FRAME + 8) /* of the pool's function; those in registers have room there */
 
     /* Copy two words of arguments. */
 .macro  copy_words at
-    movups  FRAME + 8 + HOME + \at(%rsp), %xmm4
+    movups  ARGUMENTS + HOME + \at(%rsp), %xmm4
     movups  %xmm4, HOME + \at(%rsp)
 .endm
 
 .macro  call_target number
     .seh_stackalloc FRAME
     .seh_endprologue
+    movq    %rcx, ARGUMENTS(%rsp)
+    movq    %rdx, ARGUMENTS + 8(%rsp)
+    movq    %r8, ARGUMENTS + 16(%rsp)
+    movq    %r9, ARGUMENTS + 24(%rsp)
     copy_words 0
     copy_words 16
     copy_words 32
     callq   *targets + 8 * \number(%rip)
     testl   %eax, %eax
     js      1f
+    cmpb    $0, outputs + \number(%rip)
+    jne     1f
 2:  addq    $FRAME, %rsp
     retq
     /* keep the registers in which a method of any type may have its result */
@@ -52,7 +65,8 @@ hotfn_method_functions:
     movups  %xmm0, FRAME_VECTOR(%rsp)
     movl    $\number, %ecx
     movl    %eax, %edx
-    callq   *hotfn_method_failed(%rip)
+    leaq    ARGUMENTS(%rsp), %r8
+    callq   *hotfn_method_returned(%rip)
     movups  FRAME_VECTOR(%rsp), %xmm0
     movq    FRAME_RESULT(%rsp), %rax
     jmp     2b
@@ -88,4 +102,4 @@ functions:
 
     .section .drectve, "yn"
     .ascii  " -export:hotfn_method_targets,data -export:hotfn_method_functions,data"
-    .ascii  " -export:hotfn_method_failed,data"
+    .ascii  " -export:hotfn_method_returned,data -export:hotfn_method_outputs,data"

@@ -134,6 +134,67 @@ static void methods_of_base_interfaces_come_first(void)
     CHECK_STR(found.methods[6].name, "Invoke");
 }
 
+/* Descriptions of types: of interfaces by IUnknown **, IThird ** and an imported type, and long *. */
+enum { DESCRIPTIONS = 0x380, TO_UNKNOWN = 0, TO_THIRD = 24, TO_IMPORTED = 48, TO_LONG = 56 };
+
+static void put_description(uint32_t at, uint32_t type, uint32_t value)
+{
+    put(DESCRIPTIONS + at, type);
+    put(DESCRIPTIONS + at + 4, value);
+}
+
+/* Run gets three parameters. */
+static hfn_span make_outputs(const uint32_t types[3], const uint32_t flags[3])
+{
+    enum { POINTER = 0x1A, REFERENCE = 0x1D, RECORD = FUNCTIONS + 0x80 + 4, RECORD_BYTES = 60 };
+    hfn_span library = make_library();
+
+    put_segment(9, DESCRIPTIONS, 64);
+    put_description(TO_UNKNOWN, POINTER, 0x8000000D);
+    put_description(8, REFERENCE, 2 * TYPE_BYTES);
+    put_description(16, POINTER, 8);
+    put_description(TO_THIRD, POINTER, 16);
+    put_description(32, REFERENCE, 1);
+    put_description(40, POINTER, 32);
+    put_description(TO_IMPORTED, POINTER, 40);
+    put_description(TO_LONG, POINTER, 0x80000003);
+    put(IMPORTS, 0x04010000);
+    put(RECORD - 4, RECORD_BYTES);
+    put(RECORD, RECORD_BYTES);
+    put(RECORD + 0x14, 3);
+    for (uint32_t i = 0; i < 3; i++) {
+        put(RECORD + 24 + 12 * i, types[i]);
+        put(RECORD + 24 + 12 * i + 8, flags[i]);
+    }
+    return library;
+}
+
+static void check_output(const hfn_com_output *output, uint32_t argument, const hfn_guid *iid)
+{
+    CHECK_EQ_U64(output->argument, argument);
+    CHECK(argument == 0 || hfn_guid_equals(&output->iid, iid));
+}
+
+static void interfaces_that_are_returned_are_known(void)
+{
+    static const uint32_t types[][3] = { { TO_UNKNOWN, TO_LONG, TO_THIRD },
+                                         { 0x80000003, TO_IMPORTED, TO_UNKNOWN },
+                                         { 16, 0x7FFFFFFF, 8 } };
+    static const uint32_t out[3] = { 2, 2, 10 }, in[3] = { 1, 2, 1 };
+    hfn_com_interface found = { .name = "" };
+
+    CHECK(hfn_typelib_find(&found, make_outputs(types[0], out), &iids[1]));
+    check_output(&found.methods[7].outputs[0], 1, &hfn_iid_unknown);
+    check_output(&found.methods[7].outputs[1], 3, &iids[2]);
+    found = (hfn_com_interface){ .name = "" };
+    CHECK(hfn_typelib_find(&found, make_outputs(types[1], in), &iids[1]));
+    check_output(&found.methods[7].outputs[0], 2, &dispatch);
+    check_output(&found.methods[7].outputs[1], 0, NULL);
+    found = (hfn_com_interface){ .name = "" };
+    CHECK(hfn_typelib_find(&found, make_outputs(types[2], out), &iids[1]));
+    check_output(&found.methods[7].outputs[0], 0, NULL);
+}
+
 static void other_interfaces_and_other_files_are_not_found(void)
 {
     hfn_com_interface found = { .name = "" };
@@ -160,6 +221,7 @@ static void a_library_that_was_cut_off_is_read_as_far_as_it_goes(void)
 static const check_test tests[] = {
     CHECK_TEST(methods_have_slots_names_arguments_and_results),
     CHECK_TEST(methods_of_base_interfaces_come_first),
+    CHECK_TEST(interfaces_that_are_returned_are_known),
     CHECK_TEST(other_interfaces_and_other_files_are_not_found),
     CHECK_TEST(a_library_that_was_cut_off_is_read_as_far_as_it_goes),
 };
