@@ -222,7 +222,7 @@ static void watch_interface(void *interface, const hfn_guid *class, const hfn_gu
     replace_slots(interface, class, iid, false);
 }
 
-/* An interface that a method has returned has the class of the method's object, as one that
+/* An interface that a method has returned has the class of the method's object, as those that
  * QueryInterface returns, but may belong to another object, so its lifetime is not followed. */
 static void watch_output(void *object, void *interface, const hfn_guid *iid)
 {

@@ -4,6 +4,7 @@ element."""
 from __future__ import annotations
 
 import ctypes
+import sys
 from ctypes import c_uint32, c_uint64, c_void_p
 from typing import Any, Dict, Iterator, List, Sequence, Tuple
 
@@ -26,6 +27,16 @@ TIMES = ("total_ns", "self_ns", "total_error_ns", "self_error_ns", "max_ns")
 WAITED = ("waited_ns", "total_waited_ns")
 
 
+def load_numpy() -> Any:
+    """The module; ImportError with a remedy if it is missing."""
+    try:
+        import numpy  # type: ignore[import]
+    except ImportError:
+        raise ImportError(f"columns and trees of records need numpy, which {sys.executable or 'this Python'} does not have "
+                          "(Debian's python3: python3-numpy; otherwise: pip install numpy)") from None
+    return numpy
+
+
 def read_block(handle: c_void_p, kind: int, struct: Any, count: int) -> Any:
     """The elements of a kind as a ctypes array."""
     block = (struct * count)()
@@ -35,7 +46,7 @@ def read_block(handle: c_void_p, kind: int, struct: Any, count: int) -> Any:
 
 def view_block(block: Any) -> Any:
     """The numbers of an array of structs as a structured numpy array that shares its memory."""
-    import numpy  # type: ignore[import]
+    numpy = load_numpy()
     struct = block._type_
     kinds = {c_uint32: "u4", c_uint64: "u8"}
     fields = [(field[0], kinds[field[1]]) for field in struct._fields_ if field[1] in kinds]
@@ -58,7 +69,7 @@ def read_pieces(handle: c_void_p, kind: int, struct: Any, count: int) -> Iterato
 
 def read_fields(handle: c_void_p, kind: int, struct: Any, count: int, names: Sequence[str]) -> Dict[str, Any]:
     """{field: numpy array} of all elements of a kind."""
-    import numpy
+    numpy = load_numpy()
     kinds = view_block((struct * 0)()).dtype
     columns = {name: numpy.empty(count, dtype=kinds[name]) for name in names}
     for place, piece in read_pieces(handle, kind, struct, count):
@@ -89,7 +100,7 @@ def split_names(names: bytes) -> List[str]:
 
 def make_objects(values: Sequence[Any]) -> Any:
     """A numpy array of Python objects."""
-    import numpy
+    numpy = load_numpy()
     array = numpy.empty(len(values), dtype=object)
     array[:] = values
     return array
@@ -107,22 +118,24 @@ def choose_texts(texts: Sequence[str], indices: Any) -> Any:
 
 def make_known(values: Any, unknown: Any) -> Any:
     """Numbers as floats; NaN where `unknown` is true."""
-    import numpy
+    numpy = load_numpy()
     known = values.astype(float)
     known[unknown] = numpy.nan
     return known
 
 
 def make_time_columns(count: int, names: Sequence[str]) -> Dict[str, Any]:
-    import numpy
+    """Times are rows of one array: for a large one numpy requests large pages, and the first access to a small page
+    costs more than the numbers in it."""
+    numpy = load_numpy()
     columns: Dict[str, Any] = {"timing": numpy.empty(count, dtype="u4"), "timed_calls": numpy.empty(count, dtype="u8")}
-    columns.update({name: numpy.empty(count) for name in names})
+    columns.update(zip(names, numpy.empty((len(names), count))))
     return columns
 
 
 def fill_times(columns: Dict[str, Any], place: slice, raw: Any) -> None:
     """Store RecordTiming or RecordThreadTiming; a time that is not known is NaN."""
-    import numpy
+    numpy = load_numpy()
     untimed = raw["timed_calls"] == 0
     for name in columns:
         columns[name][place] = raw[name]
@@ -181,7 +194,7 @@ def _read_thread(handle: c_void_p, thread: int) -> Any:
 def read_functions_by_thread(handle: c_void_p, threads: Sequence[Any], functions: Dict[str, Any],
                              is_timed: bool) -> Dict[str, Any]:
     """{column: numpy array} with an element for each function and thread that called it."""
-    import numpy
+    numpy = load_numpy()
     parts = [_read_thread(handle, index) for index in range(len(threads))]
     lengths = [len(part) for part in parts]
     raw = numpy.concatenate(parts) if parts else view_block((s.RecordThreadTiming * 0)())
@@ -205,7 +218,7 @@ def read_functions_by_thread(handle: c_void_p, threads: Sequence[Any], functions
 
 def read_threads(threads: Sequence[Any]) -> Dict[str, Any]:
     """{column: numpy array} of the threads."""
-    import numpy
+    numpy = load_numpy()
     columns: Dict[str, Any] = {"name": make_objects([thread.name for thread in threads])}
     for name in ("tid", "pid", "thread_count", "start_ns", "calls", "busy_ns"):
         columns[name] = numpy.array([getattr(thread, name) for thread in threads], dtype="u8")
@@ -232,7 +245,7 @@ def read_edges(handle: c_void_p, functions: Dict[str, Any], count: int) -> Dict[
 
 def find_depths(parents: Any) -> Any:
     """The depth of each node, 0 for a root; a parent has a lower index than its callees."""
-    import numpy
+    numpy = load_numpy()
     depths = numpy.zeros(len(parents), dtype="u4")
     at = numpy.flatnonzero(parents >= 0)
     ancestors = parents[at]
@@ -246,7 +259,7 @@ def find_depths(parents: Any) -> Any:
 def read_tree(handle: c_void_p, functions: Dict[str, Any], threads: Sequence[Any], count: int) -> Dict[str, Any]:
     """{column: numpy array} of the nodes of the chosen threads; parent is the index of an element, -1 for
     a root."""
-    import numpy
+    numpy = load_numpy()
     raw = read_fields(handle, NODES, s.RecordNode, count,
                       ("parent", "function", "thread", "calls", "total_ns", "self_ns", "waited_ns"))
     chosen = raw["thread"] < len(threads)     # a node and its callees belong to one thread
@@ -271,5 +284,6 @@ def make_frame(columns: Dict[str, Any]) -> Any:
     try:
         import pandas  # type: ignore[import]
     except ImportError:
-        raise ImportError("data frames need pandas (Debian: python3-pandas; otherwise: pip install pandas)") from None
+        raise ImportError(f"data frames need pandas, which {sys.executable or 'this Python'} does not have (Debian's "
+                          "python3: python3-pandas; otherwise: pip install pandas)") from None
     return pandas.DataFrame(columns, copy=False)

@@ -19,7 +19,7 @@ Box = Tuple[float, float, str]   # left end and width in ns, name
 def _find_levels(root: TreeNode) -> List[Tuple[Any, Any, Any]]:
     """For each depth below root: its nodes, the position of each one's parent among the nodes above, and the
     position of the parent's first child."""
-    import numpy
+    numpy = load_numpy()
     first, children = numpy.array(root.nodes.first), numpy.array(root.nodes.children, dtype="i8")
     levels, level = [], numpy.array([root.index])
     while True:
@@ -34,7 +34,7 @@ def _find_levels(root: TreeNode) -> List[Tuple[Any, Any, Any]]:
 
 def _lay_out(root: TreeNode, min_share: float) -> List[List[Box]]:
     """The boxes of each depth.  A node is at least as wide as its callees, whose times may be estimates."""
-    import numpy
+    numpy = load_numpy()
     levels, totals = _find_levels(root), numpy.array(root.nodes.total_ns, dtype=float)
     widths = [totals[nodes] for nodes, _, _ in levels]
     for depth in range(len(levels) - 1, 0, -1):

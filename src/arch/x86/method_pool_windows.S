@@ -4,8 +4,8 @@
  * copied words of arguments, so the call can be timed.  A failure (HRESULT), and each result of a
  * method whose byte of hotfn_method_outputs is set, reaches the function whose address is in
  * hotfn_method_returned: its arguments are the number of the method, the result, and the address of
- * the method's arguments. */
-#define HFN_POOL_FUNCTION_BYTES 128
+ * copied arguments. */
+#define HFN_POOL_FUNCTION_BYTES 192
 #include "arch/method_pool_numbers.h"
 
     .data
@@ -32,27 +32,30 @@ hotfn_method_functions:
 
     .altmacro
 #define HOME 32                                     /* bytes that a callee may use */
-#define FRAME (HOME + 8 * HFN_POOL_STACK_WORDS + 8) /* aligns the stack */
+#define SAVED (HOME + 8 * HFN_POOL_STACK_WORDS)         /* what the method cannot change */
+#define FRAME (SAVED + 8 * HFN_POOL_MAX_ARGUMENTS + 8)  /* aligns the stack */
+#define ARGUMENTS (FRAME + 8 + HOME)                    /* those on the stack */
 #define FRAME_RESULT HOME
 #define FRAME_VECTOR (HOME + 16)
-#define ARGUMENTS (FRAME + 8) /* of the pool's function; those in registers have room there */
 
-    /* Copy two words of arguments. */
-.macro  copy_words at
-    movups  ARGUMENTS + HOME + \at(%rsp), %xmm4
-    movups  %xmm4, HOME + \at(%rsp)
+    /* Copy the arguments on the stack. */
+.macro  copy_words to
+    movups  ARGUMENTS(%rsp), %xmm4
+    movups  %xmm4, \to(%rsp)
+    movups  ARGUMENTS + 16(%rsp), %xmm4
+    movups  %xmm4, \to + 16(%rsp)
+    movups  ARGUMENTS + 32(%rsp), %xmm4
+    movups  %xmm4, \to + 32(%rsp)
 .endm
 
 .macro  call_target number
     .seh_stackalloc FRAME
     .seh_endprologue
-    movq    %rcx, ARGUMENTS(%rsp)
-    movq    %rdx, ARGUMENTS + 8(%rsp)
-    movq    %r8, ARGUMENTS + 16(%rsp)
-    movq    %r9, ARGUMENTS + 24(%rsp)
-    copy_words 0
-    copy_words 16
-    copy_words 32
+    movq    %rcx, SAVED(%rsp)
+    movq    %rdx, SAVED + 8(%rsp)
+    movq    %r8, SAVED + 16(%rsp)
+    movq    %r9, SAVED + 24(%rsp)
+    copy_words HOME
     callq   *targets + 8 * \number(%rip)
     testl   %eax, %eax
     js      1f
@@ -65,7 +68,8 @@ hotfn_method_functions:
     movups  %xmm0, FRAME_VECTOR(%rsp)
     movl    $\number, %ecx
     movl    %eax, %edx
-    leaq    ARGUMENTS(%rsp), %r8
+    copy_words SAVED + 32
+    leaq    SAVED(%rsp), %r8
     callq   *hotfn_method_returned(%rip)
     movups  FRAME_VECTOR(%rsp), %xmm0
     movq    FRAME_RESULT(%rsp), %rax

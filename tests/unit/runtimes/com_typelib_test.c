@@ -134,7 +134,7 @@ static void methods_of_base_interfaces_come_first(void)
     CHECK_STR(found.methods[6].name, "Invoke");
 }
 
-/* Descriptions of types: of interfaces by IUnknown **, IThird ** and an imported type, and long *. */
+/* Descriptions of types: IUnknown **, IThird **, a pointer to an imported type, and long *. */
 enum { DESCRIPTIONS = 0x380, TO_UNKNOWN = 0, TO_THIRD = 24, TO_IMPORTED = 48, TO_LONG = 56 };
 
 static void put_description(uint32_t at, uint32_t type, uint32_t value)
