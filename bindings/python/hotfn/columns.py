@@ -27,13 +27,18 @@ TIMES = ("total_ns", "self_ns", "total_error_ns", "self_error_ns", "max_ns")
 WAITED = ("waited_ns", "total_waited_ns")
 
 
+def report_missing(what: str, package: str) -> ImportError:
+    """The error names the Python, because a package is often installed for another one."""
+    return ImportError(f"{what} {package}, which {sys.executable or 'this Python'} does not have (Debian's "
+                       f"/usr/bin/python3: python3-{package}; otherwise: pip install {package})")
+
+
 def load_numpy() -> Any:
     """The module; ImportError with a remedy if it is missing."""
     try:
         import numpy  # type: ignore[import]
     except ImportError:
-        raise ImportError(f"columns and trees of records need numpy, which {sys.executable or 'this Python'} does not have "
-                          "(Debian's python3: python3-numpy; otherwise: pip install numpy)") from None
+        raise report_missing("columns and graphs of records need", "numpy") from None
     return numpy
 
 
@@ -284,6 +289,5 @@ def make_frame(columns: Dict[str, Any]) -> Any:
     try:
         import pandas  # type: ignore[import]
     except ImportError:
-        raise ImportError(f"data frames need pandas, which {sys.executable or 'this Python'} does not have (Debian's "
-                          "python3: python3-pandas; otherwise: pip install pandas)") from None
+        raise report_missing("data frames need", "pandas") from None
     return pandas.DataFrame(columns, copy=False)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import zlib
 from typing import TYPE_CHECKING, Any, List, Tuple
 
+from .columns import load_numpy, report_missing
 from .tree import TreeNode, format_ns
 
 if TYPE_CHECKING:
@@ -71,8 +72,7 @@ def flame(record: "Record", min_share: float = 0.001, ax: Any = None) -> Any:
         from matplotlib import colormaps, ticker  # type: ignore[import]
         from matplotlib import pyplot
     except ImportError:
-        raise ImportError("a flame graph needs matplotlib (Debian: python3-matplotlib; otherwise: "
-                          "pip install matplotlib)") from None
+        raise report_missing("a flame graph needs", "matplotlib") from None
     root = record if isinstance(record, TreeNode) else record.tree()
     levels = _lay_out(root, min_share)
     total = sum(width for _, width, _ in levels[0]) if levels else 1.0
