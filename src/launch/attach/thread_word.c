@@ -17,7 +17,7 @@
 
 #include <string.h>
 
-enum { OVERLAP = 16, FS_PREFIX = 0x64, SIB_DISP32 = 0x25, SELF_WORD = 16 };
+enum { TRIES = 8, OVERLAP = 16, FS_PREFIX = 0x64, SIB_DISP32 = 0x25, SELF_WORD = 16 };
 
 static const int64_t candidates[HFN_WORD_CANDIDATES] = { 56, 64 };
 
@@ -44,6 +44,14 @@ typedef struct word_search {
     bool is_named, failed;
 } word_search;
 
+/* The program may unload a module meanwhile. */
+static bool is_unloaded(const word_search *s, const hfn_remote_code *code)
+{
+    hfn_os_gap gap;
+
+    return hfn_os_remote_find_gaps(&s->attachment->remote, code->begin, code->end, &gap, 1) != 0;
+}
+
 static bool search_module(void *user, const hfn_remote_module *module)
 {
     word_search *s = user;
@@ -56,8 +64,8 @@ static bool search_module(void *user, const hfn_remote_module *module)
             uint64_t count =
                 end - at < HFN_ATTACH_BUFFER_BYTES ? end - at : HFN_ATTACH_BUFFER_BYTES;
             if (!hfn_os_remote_read(&s->attachment->remote, at, bytes, (uint32_t)count)) {
-                s->failed = true;
-                return false;
+                s->failed = !is_unloaded(s, &module->code[i]);
+                return !s->failed;
             }
             s->is_named = s->is_named || names_word(bytes, count, s->field);
         }
@@ -67,9 +75,13 @@ static bool search_module(void *user, const hfn_remote_module *module)
 
 static bool is_named(hfn_attachment *a, int64_t word_at)
 {
-    word_search s = { a, { SIB_DISP32, (uint8_t)word_at, 0, 0, 0 }, false, false };
+    word_search s = { a, { SIB_DISP32, (uint8_t)word_at, 0, 0, 0 }, false, true };
 
-    return !hfn_os_remote_each_module(a->remote.pid, search_module, &s) || s.failed || s.is_named;
+    for (int i = 0; i < TRIES && s.failed && !s.is_named; i++) {
+        s.failed = false;
+        s.failed = !hfn_os_remote_each_module(a->remote.pid, search_module, &s) || s.failed;
+    }
+    return s.failed || s.is_named;
 }
 
 void hfn_thread_words_search(hfn_attachment *a)
