@@ -263,7 +263,7 @@ typedef struct hfn_patching {
     /* Validate a fixup that was read from a plan, of moved code of moved_bytes bytes. */
     hfn_fixup_kind (*fixup_kind)(uint32_t at, uint32_t end, uint32_t moved_bytes);
     /* Target of the full-range jump or call at `bytes`, which is at `address`; 0 if there is
-     * none.  NULL on a CPU on which hooks of another process are not changed (os/remote.h). */
+     * none. */
     uint64_t (*jump_target)(const uint8_t *bytes, uint64_t address);
     /* Write the DWARF call frame instructions of moved code, starting from the state at an
      * entry.  Returns their size in bytes, UINT32_MAX if they do not fit. */

@@ -400,12 +400,17 @@ static hotfn_status write_record(hotfn_launch *l, const char *path, hotfn_error 
 static bool create_fallback(hotfn_launch *l)
 {
     enum { MAX_TRIES = 16 };
+    char folder[HFN_OS_PATH_BYTES];
     hfn_os_file file;
     uint64_t number;
 
+    hfn_os_get_temporary_folder(folder);
     for (uint32_t i = 0; i < MAX_TRIES && hfn_os_get_random(&number, sizeof number); i++) {
-        snprintf(l->fallback_path, sizeof l->fallback_path, "/tmp/hotfn-%016" PRIx64 ".hfr",
-                 number);
+        int length = snprintf(l->fallback_path, sizeof l->fallback_path,
+                              "%s/hotfn-%016" PRIx64 ".hfr", folder, number);
+        if (length >= (int)sizeof l->fallback_path) {
+            return false;
+        }
         if (hfn_os_open_file(&file, l->fallback_path,
                              HFN_OS_WRITE | HFN_OS_CREATE_NEW | HFN_OS_PRIVATE) == 0) {
             hfn_os_close_file(file);

@@ -98,10 +98,10 @@ struct hotfn_launch {
     hfn_file_identity methods_file;
     char cache_folder[HFN_OS_PATH_BYTES]; /* "": none */
     char kit_list[HFN_OS_PATH_BYTES];
-    char fallback_path[64];        /* path of the record if record_path could not be written */
-    bool is_linked;                /* record_path is a symbolic link to the live record */
-    bool is_kept;                  /* the finished record was written */
-    hotfn_list *list;              /* NULL: none */
+    char fallback_path[HFN_OS_PATH_BYTES]; /* of the record if record_path could not be written */
+    bool is_linked;                        /* record_path is a symbolic link to the live record */
+    bool is_kept;                          /* the finished record was written */
+    hotfn_list *list;                      /* NULL: none */
     hotfn_scan *kit;               /* the program's scan; NULL: the program is scanned at launch */
     uint8_t *matched_includes;     /* for each glob of the selection: 1 if it matched */
     uint8_t *matched_module_globs; /* for each module glob */

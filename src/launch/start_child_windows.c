@@ -46,11 +46,6 @@ hotfn_status hfn_launch_start_child(hotfn_launch *l, hotfn_error *err)
     };
     hfn_os_error error;
 
-    if (sizeof(void *) != sizeof(uint64_t)) {
-        return hfn_report_error(err, HOTFN_E_UNSUPPORTED, l->target.file, HOTFN_NO_OFFSET,
-                                "32-bit programs are not counted on Windows: run a 64-bit program "
-                                "with a 64-bit hotfn.exe");
-    }
     if (o.order_bytes == 0) {
         return hfn_report_error(err, HOTFN_E_LIMIT, l->methods, HOTFN_NO_OFFSET,
                                 "this path is too long; install libhotfn in a folder with a "

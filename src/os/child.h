@@ -24,6 +24,8 @@ typedef void (*hfn_os_library_fn)(void *user, const char *path);
 bool hfn_os_each_library(const char *loader, const char *program, hfn_os_library_fn visit,
                          void *user);
 bool hfn_os_is_folder(const char *path);
+/* The folder for temporary files, without a slash at its end. */
+void hfn_os_get_temporary_folder(char path[HFN_OS_PATH_BYTES]);
 bool hfn_os_is_readable(const char *path);
 /* Does the loader ignore LD_PRELOAD for the program, because it gains rights (setuid, setgid,
  * capabilities)? */

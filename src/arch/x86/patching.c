@@ -53,6 +53,12 @@ static uint64_t jump_target(const uint8_t *bytes, uint64_t address)
     return relative ? address + 5 + (uint64_t)hfn_read_signed_le32(bytes + 1) : 0;
 }
 
+/* Addresses wrap around at 4 GiB. */
+static uint64_t jump_target_32(const uint8_t *bytes, uint64_t address)
+{
+    return (uint32_t)jump_target(bytes, address);
+}
+
 static uint32_t cfi_steps_64(const hfn_moved *moved, uint8_t *out, uint32_t out_bytes)
 {
     return hfn_x86_write_cfi(HFN_X86_64, moved, out, out_bytes);
@@ -87,5 +93,6 @@ const hfn_patching hfn_patching_x86 = {
     .has_addresses = true,
     .fix_up = fix_up_32,
     .fixup_kind = fixup_kind_32,
+    .jump_target = jump_target_32,
     .cfi_steps = cfi_steps_32,
 };

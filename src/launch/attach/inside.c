@@ -32,9 +32,6 @@ static const inside *get_const_inside(const hfn_attachment *attachment)
 
 const char *hfn_attachment_find_refusal(const hotfn_launch_options *o)
 {
-    if (sizeof(void *) != sizeof(uint64_t)) {
-        return "32-bit programs are not counted on Windows: use a 64-bit hotfn.exe";
-    }
     return o->mode != HOTFN_LAUNCH_COUNT ? "on Windows its calls are counted, but not timed" : NULL;
 }
 

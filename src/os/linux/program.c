@@ -106,6 +106,11 @@ bool hfn_os_is_folder(const char *path)
     return stat(path, &file) == 0 && S_ISDIR(file.st_mode);
 }
 
+void hfn_os_get_temporary_folder(char path[HFN_OS_PATH_BYTES])
+{
+    memcpy(path, "/tmp", sizeof "/tmp");
+}
+
 bool hfn_os_is_readable(const char *path)
 {
     return access(path, R_OK) == 0;

@@ -27,6 +27,11 @@ bool hfn_os_is_folder(const char *path)
     return false;
 }
 
+void hfn_os_get_temporary_folder(char path[HFN_OS_PATH_BYTES])
+{
+    path[0] = 0;
+}
+
 bool hfn_os_is_readable(const char *path)
 {
     (void)path;

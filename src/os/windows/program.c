@@ -28,6 +28,23 @@ bool hfn_os_is_folder(const char *path)
     return attributes != INVALID_FILE_ATTRIBUTES && (attributes & FILE_ATTRIBUTE_DIRECTORY);
 }
 
+void hfn_os_get_temporary_folder(char path[HFN_OS_PATH_BYTES])
+{
+    wchar_t found[HFN_UTF16_PATH];
+    DWORD length = GetTempPathW(HFN_UTF16_PATH, found);
+
+    if (length == 0 || length >= HFN_UTF16_PATH ||
+        !hfn_from_utf16(found, path, HFN_OS_PATH_BYTES)) {
+        memcpy(path, ".", sizeof ".");
+    }
+    for (char *c = path; *c; c++) {
+        *c = *c == '\\' ? '/' : *c;
+    }
+    for (size_t end = strlen(path); end > 1 && path[end - 1] == '/'; end--) {
+        path[end - 1] = 0;
+    }
+}
+
 bool hfn_os_is_readable(const char *path)
 {
     hfn_os_file file;

@@ -6,6 +6,8 @@
 #include "arch_i386_code.h"
 #include "check.h"
 
+#include <hotfn/machine.h>
+
 #define RVA 0x1000u
 #define LINK_BASE 0x8048000u
 #define GOT 0x4000u
@@ -72,6 +74,23 @@ static hfn_move_result move(const char *text, size_t size, hfn_moved *m)
     return hfn_arch_x86.move(bytes, sizeof bytes, RVA, 5, HFN_NO_REGISTER, m, &offset);
 }
 #define MOVE(text, m) move(CODE_32(text), m)
+
+/* The launcher finds the patches of another process by them, on every CPU. */
+static void target_of_a_written_jump_is_found(void)
+{
+    static const uint32_t machines[] = { HOTFN_MACHINE_X86_64, HOTFN_MACHINE_X86,
+                                         HOTFN_MACHINE_ARM64 };
+    const uint8_t jump[] = { 0xe9, 0x10, 0x00, 0x00, 0x00 },
+                  nop[] = { 0x90, 0x90, 0x90, 0x90, 0x90 };
+    const hfn_patching *patching = hfn_patching_find(HOTFN_MACHINE_X86);
+
+    for (size_t i = 0; i < sizeof machines / sizeof *machines; i++) {
+        CHECK(hfn_patching_find(machines[i])->jump_target != NULL);
+    }
+    CHECK_EQ_U64(patching->jump_target(jump, 0x401000), 0x401015);
+    CHECK_EQ_U64(patching->jump_target(jump, 0xfffffff0), 5); /* addresses wrap around */
+    CHECK_EQ_U64(patching->jump_target(nop, 0x401000), 0);
+}
 
 static void moved_prologues_count_the_stack_in_words_of_4(void)
 {
@@ -322,6 +341,7 @@ static const check_test tests[] = {
     CHECK_TEST(a_displacement_without_registers_is_absolute),
     CHECK_TEST(assembler_filler_is_padding),
     CHECK_TEST(branches_wrap_around_at_4_gib),
+    CHECK_TEST(target_of_a_written_jump_is_found),
     CHECK_TEST(moved_prologues_count_the_stack_in_words_of_4),
     CHECK_TEST(call_of_a_get_pc_thunk_moves_with_a_correction),
     CHECK_TEST(inline_get_pc_call_is_retargeted_not_moved),
