@@ -131,7 +131,7 @@ bool hfn_patch_restore(const hfn_plan_hook *hook, uint64_t base, uint64_t target
     hfn_patch p = hfn_patch_make(hook, base, target);
 
     if (!is_in_place(hook, &p)) {
-        return false;
+        return hfn_patch_compare(hook, base) == HFN_PATCH_SAME;
     }
     put_back(hook, &p, text);
     return true;

@@ -25,7 +25,8 @@ uint32_t hfn_patch_compare(const hfn_plan_hook *hook, uint64_t base);
 /* Write a jump to target; false if memory did not accept it and the original bytes are in place. */
 bool hfn_patch_write(const hfn_plan_hook *hook, uint64_t base, uint64_t target,
                      hfn_os_writable_text *text);
-/* Restore the original bytes if the patch is still in place; false if other code changed it. */
+/* Restore the original bytes, if they are not in place already (hotfn ctl); false if other code
+ * changed the patch. */
 bool hfn_patch_restore(const hfn_plan_hook *hook, uint64_t base, uint64_t target,
                        hfn_os_writable_text *text);
 

@@ -228,11 +228,13 @@ uint32_t hfn_sites_restore_some(const hotfn_hooks *hooks, hfn_batch *batch,
     site s = { .text = NULL };
 
     while (batch->targets && next_site(batch, module->base, spans, &w, &s)) {
-        if (value_at(s.field) != s.to_stub) {
-            continue;
+        uint32_t value = value_at(s.field);
+        if (value == s.to_stub) {
+            write_field(&s, s.to_function);
         }
-        write_field(&s, s.to_function);
-        batch->sites_written -= batch->sites_written > 0;
+        /* hotfn ctl may have restored the site from outside */
+        batch->sites_written -=
+            batch->sites_written > 0 && (value == s.to_stub || value == s.to_function);
     }
     return s.read_only_count;
 }

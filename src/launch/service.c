@@ -144,7 +144,8 @@ static hotfn_status open_scan(hotfn_launch *l, const hfn_plan_request *request, 
     options.symbol_dir_count = o->symbol_dir_count;
     options.flags = (o->flags & HOTFN_LAUNCH_FORCE_MAP ? HOTFN_SYMBOLS_FORCE : 0) |
                     (o->flags & HOTFN_LAUNCH_FOUND ? HOTFN_SCAN_FOUND : 0) |
-                    (l->timing ? HOTFN_SCAN_TIMING : 0);
+                    (l->timing ? HOTFN_SCAN_TIMING : 0) |
+                    (l->timing && l->attachment ? hfn_attachment_get_scan_flags() : 0);
     return hotfn_scan_open(scan, request->path, &options, &l->env, err);
 }
 

@@ -10,13 +10,21 @@ enum { HFN_OS_SOCKET_NAME_BYTES = 100 };
 
 /* False: all calls of this file fail on this system. */
 bool hfn_os_has_local_sockets(void);
-/* Receive connections by that name; it is free again when the file is closed. */
-hfn_os_error hfn_os_listen(hfn_os_file *out, const char *name);
-/* Wait for a connection.  *is_own: its process acts for the same user, or for root.  Fails after
- * hfn_os_stop_listening. */
-hfn_os_error hfn_os_accept(hfn_os_file *out, hfn_os_file listener, bool *is_own);
+
+typedef struct hfn_os_listener {
+    hfn_os_file file, stop; /* stop: used by some systems */
+} hfn_os_listener;
+
+#define HFN_OS_NO_LISTENER ((hfn_os_listener){ { -1 }, { -1 } })
+
+/* Receive connections by that name; it is free again when the listener is closed. */
+hfn_os_error hfn_os_listen(hfn_os_listener *out, const char *name);
+/* Wait for a connection, which is closed before the next one is waited for.  *is_own: its process
+ * acts for the same user, or for root.  Fails after hfn_os_stop_listening. */
+hfn_os_error hfn_os_accept(hfn_os_file *out, const hfn_os_listener *listener, bool *is_own);
 /* End the wait of another thread in hfn_os_accept, and all later ones. */
-void hfn_os_stop_listening(hfn_os_file listener);
+void hfn_os_stop_listening(const hfn_os_listener *listener);
+void hfn_os_close_listener(hfn_os_listener *listener);
 
 /* Connect to the process that listens by that name; hfn_os_is_missing: none does. */
 hfn_os_error hfn_os_connect(hfn_os_file *out, const char *name);

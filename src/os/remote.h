@@ -158,6 +158,8 @@ bool hfn_os_remote_each_module(uint32_t pid, hfn_remote_module_fn visit, void *u
 bool hfn_os_remote_find_shared(uint32_t pid, const char *name, hfn_remote_range *out);
 /* Store the path of the live record of a process that is counted; false if there is none. */
 bool hfn_os_remote_find_record(uint32_t pid, char *path, size_t capacity);
+/* True if that is always the record of the process itself, and never that of an ancestor. */
+bool hfn_os_remote_names_record(void);
 /* Visit the processes that map shared memory of that name, as far as this user may see it. */
 typedef void (*hfn_remote_sharer_fn)(void *user, uint32_t pid);
 void hfn_os_remote_each_sharer(const char *name, hfn_remote_sharer_fn visit, void *user);

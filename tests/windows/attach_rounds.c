@@ -5,7 +5,7 @@
  *
  * Between two snapshots of the record each call must be counted, if the program publishes its calls
  * (attach_target.c).  After each detach its code must equal that of its file.  Every third round
- * enters by a message hook, if the program has a window.  Prints the rounds and the program's exit
+ * enters by a message hook, if the program has a window, and every second one times the calls.  Prints the rounds and the program's exit
  * status.  With 0 rounds it checks what an attach refuses instead. */
 #include "attach_shared.h"
 
@@ -84,6 +84,17 @@ static uint32_t count_different_bytes(const target *t)
         count += t->seen[i] != t->code[i];
     }
     return count;
+}
+
+static void print_first_difference(const target *t, int number)
+{
+    uint32_t at = 0;
+
+    while (at < t->code_bytes && t->seen[at] == t->code[at]) {
+        at++;
+    }
+    printf("round %d: %u bytes differ, first at RVA 0x%x: %02x for %02x\n", number,
+           count_different_bytes(t), t->code_rva + at, t->seen[at], t->code[at]);
 }
 
 /* ---- The program. */
@@ -178,6 +189,7 @@ static bool run_round(const target *t, const char *agent, const char *cache, int
 
     options.agent_path = agent;
     options.cache_folder = cache;
+    options.mode = number % 2 == 1 ? HOTFN_LAUNCH_TIME : HOTFN_LAUNCH_COUNT;
     options.flags = t->counts && number % 3 == 2 ? HOTFN_LAUNCH_BY_HOOK : 0;
     if (hotfn_launch_attach(&launch, t->process.dwProcessId, &options, NULL, &err) != HOTFN_OK) {
         printf("round %d\n", number);
@@ -195,6 +207,7 @@ static bool run_round(const target *t, const char *agent, const char *cache, int
     }
     hotfn_launch_destroy(launch);
     if (count_different_bytes(t) != 0) {
+        print_first_difference(t, number);
         return fail_unless_ended(t, "the code is not that of the file", NULL);
     }
     return true;

@@ -368,8 +368,13 @@ def attach_and_detach_as_commands(folder):
             assert name == "killed" or (attached.returncode == 0 and b"functions hooked" in errors), errors
         again = run_windows(folder, TOOL, "attach", "--for", "50ms", "--by", "hook", "-o", "again.hfr", target.pid)
         assert again.returncode == 0 and b"stay loaded" in again.stderr, again
+        timed = run_windows(folder, TOOL, "attach", "--mode", "time", "--for", "100ms", "-o", "timed.hfr", target.pid)
+        assert timed.returncode == 0 and b"stay loaded" in timed.stderr, timed
     for name in "detached.hfr", "saved.hfr", "again.hfr":
         assert calls_by_name(read_record(folder, name))["target_step"] > 100, name
+    timed = {f["name"]: f for f in read_record(folder, "timed.hfr")["functions"]}
+    assert timed["target_step"]["timed_calls"] > 100 and timed["target_step"]["self_ns"] > 0, timed["target_step"]
+    assert timed["target_step"]["calls"] - timed["target_step"]["timed_calls"] <= 16, timed["target_step"]
     shown = execute(folder, NATIVE, "report", "again.hfr").stdout
     assert b"agent and stubs stay loaded" in shown, shown
 
@@ -451,6 +456,42 @@ def hooks_are_compared_while_the_program_runs(folder):
     assert read_record(folder, "run.hfr")["record"]["overwritten"] == 0
 
 
+def switch(folder, mode, name, target):
+    return run_windows(folder, TOOL, "ctl", "--mode", mode, "-f", name, target)
+
+
+def functions_are_switched_while_the_program_runs(folder):
+    build_attach_target(folder)
+    with AttachTarget(folder, "watch", TOOL, "run", "-q", "--no-cache", "--mode", "time", "-o", "run.hfr", "--") as target:
+        if IS_X86:
+            done = switch(folder, "off", "target_chain", target.pid)
+            assert done.returncode == 1 and b"32-bit programs cannot be switched" in done.stderr, done
+            return
+        # the program takes the patched bytes for its own, because it finds them at its start
+        for mode, code, state, where in (("off", "hooked", b"off", target.pid), ("time", "restored", b"timed", "run.hfr")):
+            done = switch(folder, mode, "target_chain", where)
+            assert done.returncode == 0 and b"1 function is now " + state in done.stderr, done
+            assert target.read() == code
+        done = switch(folder, "count", "target_step", target.pid)
+        assert done.returncode == 0 and b"1 function is now counted" in done.stderr, done
+        done = switch(folder, "off", "missing", target.pid)
+        assert done.returncode == 1 and b"no hooked function matches" in done.stderr, done
+    step = {f["name"]: f for f in read_record(folder, "run.hfr")["functions"]}["target_step"]
+    assert 0 < step["timed_calls"] < step["calls"], step
+    done = switch(folder, "off", "target_chain", "run.hfr")
+    assert done.returncode == 1 and b"has ended" in done.stderr, done
+    with AttachTarget(folder, "watch") as target:
+        attached = subprocess.Popen(["wine", TOOL, "attach", "-o", "attached.hfr", str(target.pid)], cwd=folder,
+                                    stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        assert target.read() == "hooked"
+        done = switch(folder, "off", "target_*", target.pid)
+        assert done.returncode == 0 and b"now off" in done.stderr, done
+        assert target.read() == "restored"
+        done = run_windows(folder, TOOL, "detach", target.pid)
+        errors = attached.communicate(timeout=LIMIT_S)[1]
+        assert done.returncode == attached.returncode == 0 and b"other code" not in done.stderr + errors, (done, errors)
+
+
 def run_refuses_what_it_cannot_do(folder):
     build_work(folder, "work.exe")
     for options, wanted in (("--follow", "--follow"), ("--target x", "--target"),
@@ -478,5 +519,5 @@ if __name__ == "__main__":
                         unwind_tables_are_needed, attach_repeatedly, attach_to_7zip_repeatedly,
                         attach_and_detach_as_commands, attach_refuses_in_one_sentence, functions_over_budget_are_unhooked,
                         record_is_kept_in_the_temporary_folder, hooks_are_compared_while_the_program_runs,
-                        run_refuses_what_it_cannot_do, microsofts_exception_tests_pass, agent_imports_the_system_only],
+                        functions_are_switched_while_the_program_runs, run_refuses_what_it_cannot_do, microsofts_exception_tests_pass, agent_imports_the_system_only],
                        needs=("wine", TRIPLE + "-g++")))

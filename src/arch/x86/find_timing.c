@@ -17,19 +17,23 @@ static bool has_bytes(const uint8_t *at, const void *bytes, uint32_t count)
     return memcmp(at, bytes, count) == 0;
 }
 
-/* lea rsp, [rsp - room]; mov qword [rsp + 32], slot; call enter; push ...; call body:
- * the first instruction becomes `jmp body`. */
+/* lea rsp, [rsp - room]; mov qword [rsp + 32], slot; call enter; push ...; (lea rsp, [rsp - home]);
+ * call body: the first instruction becomes `jmp body`. */
 static bool find_time(hfn_stub_edit *out, const uint8_t *entry, uint32_t at, uint32_t count)
 {
+    static const uint8_t lower[] = { 0x48, 0x8d, 0x64, 0x24 }; /* and a distance */
     uint32_t call = at + ENTER_END;
 
-    if (call + CALL_BYTES > count || !has_bytes(entry + at, "\x48\x8d\x64\x24", 4) ||
+    if (call + CALL_BYTES > count || !has_bytes(entry + at, lower, sizeof lower) ||
         !has_bytes(entry + at + LEA_BYTES, "\x48\xc7\x44\x24\x20", 5)) {
         return false;
     }
     while (call + HFN_STUB_PUSH_BYTES + CALL_BYTES <= count &&
            has_bytes(entry + call, "\xff\x74\x24", 3)) {
         call += HFN_STUB_PUSH_BYTES;
+    }
+    if (call + LEA_BYTES + CALL_BYTES <= count && has_bytes(entry + call, lower, sizeof lower)) {
+        call += LEA_BYTES;
     }
     if (entry[call] != 0xe8) {
         return false;

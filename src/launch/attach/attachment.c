@@ -17,6 +17,12 @@ const char *const *hfn_attachment_find_libraries(const hotfn_launch *l)
     return l->timing ? hfn_timed_libraries : NULL;
 }
 
+/* The journal of an attach restores all jumps. */
+uint32_t hfn_attachment_get_scan_flags(void)
+{
+    return 0;
+}
+
 hfn_attachment *hfn_attachment_create(const hotfn_env *env, hotfn_launch *launch, uint32_t pid)
 {
     hfn_attachment *a = hfn_allocate_zeroed(env, sizeof *a);

@@ -32,13 +32,19 @@ static const inside *get_const_inside(const hfn_attachment *attachment)
 
 const char *hfn_attachment_find_refusal(const hotfn_launch_options *o)
 {
-    return o->mode != HOTFN_LAUNCH_COUNT ? "on Windows its calls are counted, but not timed" : NULL;
+    return o->flags & HOTFN_LAUNCH_DURABLE ? "a live record is not kept in a file on Windows" : NULL;
 }
 
 const char *const *hfn_attachment_find_libraries(const hotfn_launch *l)
 {
     (void)l;
     return NULL;
+}
+
+/* A detach restores every byte, but the jumps of tail exits stay as long as calls are open. */
+uint32_t hfn_attachment_get_scan_flags(void)
+{
+    return HOTFN_SCAN_NO_TAIL_EXIT;
 }
 
 hfn_attachment *hfn_attachment_create(const hotfn_env *env, hotfn_launch *launch, uint32_t pid)

@@ -63,6 +63,7 @@ static hotfn_status read_process(uint8_t header[HFN_HEADER_BYTES], uint32_t pid,
                                  const hotfn_env *env, hotfn_error *err)
 {
     hfn_remote remote = { .env = *env, .pid = pid, .memory = HFN_OS_NO_FILE };
+    char path[HFN_OS_PATH_BYTES];
     hfn_remote_range at;
     hfn_os_error error;
     bool is_read;
@@ -70,6 +71,10 @@ static hotfn_status read_process(uint8_t header[HFN_HEADER_BYTES], uint32_t pid,
     if (hfn_os_process_is_gone(pid)) {
         return hfn_report_error(err, HOTFN_E_NOT_FOUND, NULL, HOTFN_NO_OFFSET,
                                 "there is no process %u (see ps)", pid);
+    }
+    if (hfn_os_remote_names_record()) {
+        return hfn_os_remote_find_record(pid, path, sizeof path) ? read_file(header, path, err)
+                                                                 : report_uncounted(pid, err);
     }
     error = hfn_os_remote_open(&remote);
     if (error != 0) {

@@ -52,7 +52,7 @@ static void serve_orders(void *user)
     hfn_os_file connection;
     bool is_own;
 
-    while (message && hfn_os_accept(&connection, l->switching.listener, &is_own) == 0) {
+    while (message && hfn_os_accept(&connection, &l->switching.listener, &is_own) == 0) {
         if (is_own) {
             serve_connection(l, connection, message);
         }
@@ -89,13 +89,12 @@ void hfn_switch_stop(hotfn_launch *l)
     hfn_switch *s = &l->switching;
 
     if (s->is_serving) {
-        hfn_os_stop_listening(s->listener);
+        hfn_os_stop_listening(&s->listener);
         hfn_os_join_thread(&s->thread);
         s->is_serving = false;
     }
-    if (hfn_os_is_open(s->listener)) {
-        hfn_os_close_file(s->listener);
-        s->listener = HFN_OS_NO_FILE;
+    if (hfn_os_is_open(s->listener.file)) {
+        hfn_os_close_listener(&s->listener);
     }
     hfn_os_lock_mutex(&s->lock);
     hfn_switch_forget(s, &l->env);

@@ -559,7 +559,7 @@ hotfn_status hotfn_launch_switch(hotfn_launch *l, const hotfn_switch_order *orde
 
 void hfn_switch_init(hfn_switch *s)
 {
-    s->listener = HFN_OS_NO_FILE;
+    s->listener = HFN_OS_NO_LISTENER;
     hfn_os_init_mutex(&s->lock);
 }
 

@@ -13,7 +13,7 @@
 #define HFN_LAUNCH_SWITCH_H
 
 #include "launch/budget/budget.h"
-#include "os/files.h"
+#include "os/local_socket.h"
 #include "os/threads.h"
 
 #include <hotfn/switch.h>
@@ -57,7 +57,7 @@ typedef struct hfn_switch {
     bool is_restored; /* all methods are off, and `replaced` too           */
     bool is_split;    /* half of the functions without a method only count */
     /* serve.c */
-    hfn_os_file listener; /* HFN_OS_NO_FILE: none */
+    hfn_os_listener listener; /* HFN_OS_NO_LISTENER: none */
     hfn_os_thread thread;
     bool is_serving;
 } hfn_switch;

@@ -52,7 +52,7 @@ bool hfn_os_has_local_sockets(void)
     return true;
 }
 
-hfn_os_error hfn_os_listen(hfn_os_file *out, const char *name)
+hfn_os_error hfn_os_listen(hfn_os_listener *out, const char *name)
 {
     struct sockaddr_un address;
     socklen_t bytes = make_address(&address, name);
@@ -62,16 +62,16 @@ hfn_os_error hfn_os_listen(hfn_os_file *out, const char *name)
         listen(listener, WAITING_CONNECTIONS) != 0) {
         return close_failed(listener);
     }
-    out->handle = listener;
+    *out = (hfn_os_listener){ { listener }, HFN_OS_NO_FILE };
     return 0;
 }
 
-hfn_os_error hfn_os_accept(hfn_os_file *out, hfn_os_file listener, bool *is_own)
+hfn_os_error hfn_os_accept(hfn_os_file *out, const hfn_os_listener *listener, bool *is_own)
 {
     int connection;
 
     do {
-        connection = accept4((int)listener.handle, NULL, NULL, SOCK_CLOEXEC);
+        connection = accept4((int)listener->file.handle, NULL, NULL, SOCK_CLOEXEC);
     } while (connection < 0 && (errno == EINTR || errno == ECONNABORTED));
     if (connection < 0) {
         return errno;
@@ -81,9 +81,15 @@ hfn_os_error hfn_os_accept(hfn_os_file *out, hfn_os_file listener, bool *is_own)
     return 0;
 }
 
-void hfn_os_stop_listening(hfn_os_file listener)
+void hfn_os_stop_listening(const hfn_os_listener *listener)
 {
-    shutdown((int)listener.handle, SHUT_RDWR);
+    shutdown((int)listener->file.handle, SHUT_RDWR);
+}
+
+void hfn_os_close_listener(hfn_os_listener *listener)
+{
+    close((int)listener->file.handle);
+    *listener = HFN_OS_NO_LISTENER;
 }
 
 hfn_os_error hfn_os_connect(hfn_os_file *out, const char *name)

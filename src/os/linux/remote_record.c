@@ -61,3 +61,8 @@ bool hfn_os_remote_find_record(uint32_t pid, char *path, size_t capacity)
     }
     return false;
 }
+
+bool hfn_os_remote_names_record(void)
+{
+    return false;
+}

@@ -47,3 +47,8 @@ bool hfn_os_remote_find_record(uint32_t pid, char *path, size_t capacity)
     CloseHandle((HANDLE)(intptr_t)section);
     return found;
 }
+
+bool hfn_os_remote_names_record(void)
+{
+    return true;
+}
