@@ -492,6 +492,23 @@ def functions_are_switched_while_the_program_runs(folder):
         assert done.returncode == attached.returncode == 0 and b"other code" not in done.stderr + errors, (done, errors)
 
 
+def bisect_finds_the_hook_that_changes_the_outcome(folder):
+    subprocess.run([TRIPLE + "-gcc", "-O1", "-g", "-static", "-fno-ipa-icf", "-Wall", "-Wextra", "-Werror", "-o", "touchy.exe",
+                    ROOT / "tests/windows/touchy.c"], cwd=folder, check=True, timeout=LIMIT_S)
+    before = set(pathlib.Path(os.environ["WINEPREFIX"]).glob("drive_c/users/*/Temp/hotfn-bisect-*"))
+    for options in (["--by", "exit"], ["--check", "if %STATUS%==0 (exit 0) else (exit 1)"]):
+        done = run_windows(folder, TOOL, "bisect", *options, "-f", "*touchy*", "-f", "main", "--", "touchy.exe")
+        found = re.findall(rb"^function  (\S+)", done.stdout, re.MULTILINE)
+        assert done.returncode == 3 and found == [b"touchy_culprit"], done
+    done = run_windows(folder, TOOL, "bisect", "-f", "bystander", "--", "touchy.exe")
+    assert done.returncode == 0 and b"No hook changes the outcome" in done.stdout, done
+    done = run_windows(folder, TOOL, "bisect", "--timeout", "3s", "-f", "*touchy*", "--", "touchy.exe", "hang")
+    assert done.returncode == 3 and b"no end within" in done.stderr and b"touchy_culprit" in done.stdout, done
+    done = run_windows(folder, TOOL, "bisect", "--", "missing.exe")
+    assert done.returncode == 1 and b"missing.exe: cannot be started" in done.stderr, done
+    assert set(pathlib.Path(os.environ["WINEPREFIX"]).glob("drive_c/users/*/Temp/hotfn-bisect-*")) == before
+
+
 def run_refuses_what_it_cannot_do(folder):
     build_work(folder, "work.exe")
     for options, wanted in (("--follow", "--follow"), ("--target x", "--target"),
@@ -500,7 +517,7 @@ def run_refuses_what_it_cannot_do(folder):
         lines = done.stderr.decode().splitlines()
         assert done.returncode == 125 and len(lines) == 1 and wanted in lines[0] and not done.stdout, (options, done)
         assert not (folder / "hotfn.hfr").exists()
-    for command in (["bisect", "--", "work.exe"], ["listen"], ["kit", "-o", "k", "work.exe"], ["ctl", "--mode", "off", "5"],
+    for command in (["listen"], ["kit", "-o", "k", "work.exe"], ["ctl", "--mode", "off", "5"],
                     ["attach", "--children", "5"]):
         done = run_windows(folder, TOOL, *command)
         assert done.returncode in (1, 2) and done.stderr.decode().count("\n") == 1, (command, done)
@@ -519,5 +536,6 @@ if __name__ == "__main__":
                         unwind_tables_are_needed, attach_repeatedly, attach_to_7zip_repeatedly,
                         attach_and_detach_as_commands, attach_refuses_in_one_sentence, functions_over_budget_are_unhooked,
                         record_is_kept_in_the_temporary_folder, hooks_are_compared_while_the_program_runs,
-                        functions_are_switched_while_the_program_runs, run_refuses_what_it_cannot_do, microsofts_exception_tests_pass, agent_imports_the_system_only],
+                        functions_are_switched_while_the_program_runs, bisect_finds_the_hook_that_changes_the_outcome,
+                        run_refuses_what_it_cannot_do, microsofts_exception_tests_pass, agent_imports_the_system_only],
                        needs=("wine", TRIPLE + "-g++")))

@@ -22,12 +22,6 @@ int hotfn_command_kit(int argc, char **argv)
     return refuse_command("kit", "make the kit on Linux");
 }
 
-int hotfn_command_bisect(int argc, char **argv)
-{
-    (void)argc, (void)argv;
-    return refuse_command("bisect", "choose functions with hotfn run -f and -x");
-}
-
 bool export_plugin_is_path(const char *format)
 {
     return strchr(format, '/') || strchr(format, '\\');
