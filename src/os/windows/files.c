@@ -17,17 +17,23 @@ enum { MAX_TEMPORARIES = 256, NS_PER_UNIT = 100, MAX_LINK = 256 };
 
 /* ---- Links. */
 
-/* Store the path to which the open file leads; false if it is no link. */
+/* Store the path to which the open file leads; false if it is no link.  Reading moves the file's
+ * position, also with an offset. */
 static bool read_link(HANDLE file, char out[MAX_LINK])
 {
+    const LARGE_INTEGER begin = { .QuadPart = 0 };
     char text[MAX_LINK + 16];
-    OVERLAPPED at = { 0 };
     LARGE_INTEGER size;
     DWORD got = 0;
+    bool is_read;
 
     if (GetFileType(file) != FILE_TYPE_DISK || !GetFileSizeEx(file, &size) ||
-        size.QuadPart >= MAX_LINK || !ReadFile(file, text, MAX_LINK, &got, &at) ||
-        got < sizeof LINK_TEXT || memcmp(text, LINK_TEXT, sizeof LINK_TEXT - 1) != 0) {
+        size.QuadPart >= MAX_LINK) {
+        return false;
+    }
+    is_read = ReadFile(file, text, MAX_LINK, &got, NULL);
+    if (!SetFilePointerEx(file, begin, NULL, FILE_BEGIN) || !is_read || got < sizeof LINK_TEXT ||
+        memcmp(text, LINK_TEXT, sizeof LINK_TEXT - 1) != 0) {
         return false;
     }
     text[got] = 0;

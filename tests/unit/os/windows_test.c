@@ -23,6 +23,8 @@ static void path_with_other_letters_names_the_same_file(void)
     CHECK_EQ_I64(hfn_os_open_file(&file, path, HFN_OS_READ), 0);
     CHECK_EQ_I64(hfn_os_get_file_info(file, &info), 0);
     CHECK_EQ_U64(info.byte_count, 12);
+    CHECK_EQ_I64(hfn_os_read_next(file, read, 6, &done), 0); /* from its beginning */
+    CHECK_MEM(read, "twelve", 6);
     CHECK_EQ_I64(hfn_os_read_at(file, 7, read, 5, &done), 0);
     CHECK_MEM(read, "bytes", 5);
     hfn_os_close_file(file);
