@@ -5,8 +5,9 @@
  *
  * Between two snapshots of the record each call must be counted, if the program publishes its calls
  * (attach_target.c).  After each detach its code must equal that of its file.  Every third round
- * enters by a message hook, if the program has a window, and every second one times the calls.  Prints the rounds and the program's exit
- * status.  With 0 rounds it checks what an attach refuses instead. */
+ * enters by a message hook, if the program has a window, and every second one times the calls.
+ * Prints the rounds and the program's exit status.  With 0 rounds it checks what an attach refuses
+ * instead. */
 #include "attach_shared.h"
 
 #include <hotfn.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Named pipes of whole messages (Microsoft, "Named Pipe Operations").  A pipe has one instance, which
- * serves one connection after the other.  The system lets only its user, administrators and the
- * system itself write to it, and no other machine. */
+/* Named pipes of whole messages (Microsoft, "Named Pipe Operations").  A pipe has one instance,
+ * which serves one connection after the other.  The system lets only its user, administrators and
+ * the system itself write to it, and no other machine. */
 #include "os/local_socket.h"
 
 #include "os/clock.h"
