@@ -220,33 +220,47 @@ void hfn_sites_write(const hotfn_hooks *hooks, hfn_batch *batch, const hfn_patch
     }
 }
 
-uint32_t hfn_sites_restore_some(const hotfn_hooks *hooks, hfn_batch *batch,
-                                const hfn_patch_spans *spans)
+/* Restore the sites that lead to stubs; *other_count receives how many lead elsewhere, but not to
+ * their function.  Returns the number of sites that cannot be written. */
+static uint32_t restore_sites(const hotfn_hooks *hooks, hfn_batch *batch,
+                              const hfn_patch_spans *spans, uint32_t *other_count)
 {
     const hfn_module *module = hfn_batch_module(hooks, batch);
     walks w = walks_begin(module->plan);
     site s = { .text = NULL };
 
+    *other_count = 0;
     while (batch->targets && next_site(batch, module->base, spans, &w, &s)) {
-        uint32_t value = value_at(s.field);
-        if (value == s.to_stub) {
-            write_field(&s, s.to_function);
+        if (value_at(s.field) != s.to_stub) {
+            *other_count += value_at(s.field) != s.to_function;
+            continue;
         }
-        /* hotfn ctl may have restored the site from outside */
-        batch->sites_written -=
-            batch->sites_written > 0 && (value == s.to_stub || value == s.to_function);
+        write_field(&s, s.to_function);
+        batch->sites_written -= batch->sites_written > 0;
     }
     return s.read_only_count;
 }
 
+uint32_t hfn_sites_restore_some(const hotfn_hooks *hooks, hfn_batch *batch,
+                                const hfn_patch_spans *spans)
+{
+    uint32_t other_count;
+
+    return restore_sites(hooks, batch, spans, &other_count);
+}
+
+/* Sites that hotfn ctl has restored from outside lead to their function. */
 uint32_t hfn_sites_restore(const hotfn_hooks *hooks, hfn_batch *batch, const hfn_patch_spans *spans,
                            uint32_t *foreign)
 {
-    uint32_t read_only_count = hfn_sites_restore_some(hooks, batch, spans);
+    uint32_t other_count;
+    uint32_t read_only_count = restore_sites(hooks, batch, spans, &other_count);
     uint32_t not_restored = batch->sites_written;
+    uint32_t changed;
 
     batch->sites_written = /* still redirected */
         not_restored < read_only_count ? not_restored : read_only_count;
-    *foreign += not_restored - batch->sites_written;
+    changed = not_restored - batch->sites_written;
+    *foreign += changed < other_count ? changed : other_count;
     return batch->sites_written;
 }
