@@ -31,6 +31,8 @@ typedef struct hfn_remote {
     uint32_t pid;
     bool is_child;         /* a child of this process, which reaps it itself   */
     bool has_small_stacks; /* threads may run on stacks of 2 KiB (Go)       */
+    bool limits_calls;     /* the latest begin_calls found only threads that filter
+                            * their system calls, and made none           */
     hfn_os_file memory;    /* its memory, from open to close                   */
     hfn_remote_thread *threads;
     uint32_t thread_count;
@@ -106,7 +108,8 @@ bool hfn_os_remote_adjust(hfn_remote *remote, hfn_adjust_pc_fn adjust, void *use
  * Calls that a stopped thread makes on behalf of the caller.  hfn_os_remote_end_calls must follow
  * hfn_os_remote_begin_calls, also after an error: it restores the thread's state from before the
  * calls.  No signal is delivered to the thread meanwhile.  If this process is killed between the
- * two, the target may crash; at any other time it may be killed safely.
+ * two, the target may crash; at any other time it may be killed safely.  A thread that filters its
+ * system calls is not chosen, because its filter may end the process.
  */
 hfn_os_error hfn_os_remote_begin_calls(hfn_remote *remote);
 /* Private pages, zeroed and writable, at that address and nowhere else. */

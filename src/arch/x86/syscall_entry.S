@@ -1,15 +1,21 @@
 /* SPDX-License-Identifier: MIT */
-/* The agent's replacement of syscall (src/agent/tsc_disabled.c).  prctl and seccomp are
- * inspected; all other calls jump to the next syscall with unchanged registers and stack,
+/* The replacement of syscall, in the agent (src/agent/tsc_disabled.c) and in the core
+ * (src/counters/core/system_calls.c).  prctl and seccomp are inspected; all other calls jump to the next syscall with unchanged registers and stack,
  * because the thread that clone creates returns from there too. */
 #include "arch/x86/asm.h"
 
 #include <asm/unistd.h>
 
-    .globl  syscall
-    .type   syscall, @function
+#ifdef HFN_CORE
+#define NAME hfn_core_syscall
+#else
+#define NAME syscall
+#endif
+
+    .globl  NAME
+    .type   NAME, @function
     .p2align 4
-syscall:
+NAME:
     .cfi_startproc
     ENDBR
 #ifdef __x86_64__
@@ -30,4 +36,4 @@ syscall:
 #endif
 1:  jmp     hfn_careful_syscall
     .cfi_endproc
-    .size   syscall, . - syscall
+    .size   NAME, . - NAME

@@ -17,6 +17,8 @@ typedef struct hfn_core_image {
     uint32_t sample_enter_at, sample_exit_at;
     uint32_t personality_at;
     uint32_t find_object_at, iterate_phdr_at;
+    uint32_t prctl_at, syscall_at;
+    uint32_t next_prctl_at, next_syscall_at; /* the addresses of the originals, uint64_t  */
     uint32_t rows_at;    /* hfn_rows, hfn_row_state                                */
     uint32_t time_at;    /* hfn_time, hfn_time_engine                              */
     uint32_t word_at_at; /* hfn_core_word_at, int64_t                              */

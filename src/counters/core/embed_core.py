@@ -15,7 +15,7 @@ PAGE = 4096
 LOAD, TLS, FRAMES, DYNAMIC_RELOCATIONS = 1, 7, 0x6474e550, (4, 9)  # PT_LOAD, PT_TLS, PT_GNU_EH_FRAME; SHT_RELA, SHT_REL
 NAMES = ("hfn_thread_row_entry", "hfn_thread_row_count_shared", "hfn_tick_enter_entry", "hfn_tick_exit_entry",
          "hfn_time_enter_sampled_entry", "hfn_time_exit_sampled_entry", "hfn_time_personality", "hfn_core_find_object",
-         "hfn_core_iterate_phdr", "hfn_rows", "hfn_time", "hfn_core_word_at", "hfn_core_gs_rows", "hfn_core_frames", "hfn_core_tables")
+         "hfn_core_iterate_phdr", "hfn_core_prctl", "hfn_core_syscall", "hfn_next_prctl", "hfn_next_syscall", "hfn_rows", "hfn_time", "hfn_core_word_at", "hfn_core_gs_rows", "hfn_core_frames", "hfn_core_tables")
 
 data = pathlib.Path(sys.argv[1]).read_bytes()
 assert data[:5] == b"\x7fELF\x02", "the core is not a 64-bit ELF file"

@@ -24,7 +24,13 @@
 enum { HFN_ATTACH_BUFFER_BYTES = 1 << 20, HFN_WORD_CANDIDATES = 2 };
 
 /* A function of the C library that is replaced by one of the core (timing.h). */
-enum { HFN_REPLACED_FIND_OBJECT = 0, HFN_REPLACED_ITERATE_PHDR, HFN_REPLACED_COUNT };
+enum {
+    HFN_REPLACED_FIND_OBJECT = 0,
+    HFN_REPLACED_ITERATE_PHDR,
+    HFN_REPLACED_PRCTL,
+    HFN_REPLACED_SYSCALL,
+    HFN_REPLACED_COUNT
+};
 enum { HFN_REPLACED_BYTES = 5 }; /* the jump at its entry */
 typedef struct hfn_replacement {
     uint64_t address;    /* in the target; 0: the module has no such function */

@@ -76,7 +76,9 @@ static hfn_time_engine make_engine(const hfn_attachment *a, const hfn_time_memor
     };
 
     h->call_stack_bytes = hfn_stub_get_call_stack_bytes();
-    hfn_timing_start_waiting(&engine, h);
+    if (hfn_timed_sees_filters(a)) {
+        hfn_timing_start_waiting(&engine, h);
+    }
     engine.flags |= h->flags & HOTFN_TIMING_WAITING;
     return engine;
 }

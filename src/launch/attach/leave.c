@@ -26,7 +26,7 @@ bool hfn_attachment_remove(hfn_attachment *a)
 {
     hfn_removal removal = remove_attachment(a);
 
-    if (removal.is_empty || removal.is_left || removal.is_gone) {
+    if (removal.is_empty || removal.is_left || removal.is_filtered || removal.is_gone) {
         a->journal.at = 0;
     }
     return a->journal.at == 0;
@@ -73,7 +73,7 @@ hotfn_status hfn_attachment_leave(hfn_attachment *a, hotfn_error *err)
     } else if (removal.is_restored) {
         hfn_live_set_verified(a->launch->live);
     }
-    if (removal.is_left) {
+    if (removal.is_left || removal.is_filtered) {
         hfn_removal_report_left(&removal, &a->env);
     } else if (removal.is_restored && !removal.is_empty) {
         hfn_log_message(&a->env, HOTFN_LOG_INFO,

@@ -108,7 +108,7 @@ static hotfn_status run_release(release *r, const char *record_path, bool forces
                         "%u bytes of code were changed by other code and were not restored",
                         r->removal.foreign);
     }
-    if (r->removal.is_left) {
+    if (r->removal.is_left || r->removal.is_filtered) {
         hfn_removal_report_left(&r->removal, &r->env);
     }
     return saves ? save_counts(r, record_path, err) : HOTFN_OK;

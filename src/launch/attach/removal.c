@@ -423,7 +423,13 @@ static void empty_stopped(hfn_removal *r)
         r->is_empty = is_free;
         r->is_left = !is_free;
     }
+    r->is_filtered = r->remote->limits_calls;
     hfn_os_remote_end_calls(r->remote);
+}
+
+static bool is_done(const hfn_removal *r)
+{
+    return r->is_empty || r->is_left || r->is_filtered || r->is_gone;
 }
 
 static void work_on_stopped(hfn_removal *r)
@@ -509,7 +515,7 @@ static void try_until_empty(hfn_removal *r)
     do {
         r->error = 0;
         try_once(r, stop_ns);
-        if (r->is_empty || r->is_left || r->is_gone) {
+        if (is_done(r)) {
             return;
         }
         r->is_gone = hfn_os_remote_wait_end(r->remote->pid, pause_ns);
@@ -550,6 +556,13 @@ static uint64_t count_code_bytes(const hfn_journal *journal)
 
 void hfn_removal_report_left(const hfn_removal *r, const hotfn_env *env)
 {
+    if (r->is_filtered) {
+        hfn_log_message(env, HOTFN_LOG_WARNING,
+                        "process %u filters its system calls (seccomp) since it was attached to: "
+                        "its code is restored, but the memory of the hooks stays mapped, unused",
+                        r->remote->pid);
+        return;
+    }
     hfn_log_message(env, HOTFN_LOG_WARNING,
                     "timed calls of process %u have not returned: %llu KiB of code through which "
                     "they return stay mapped%s",

@@ -24,6 +24,7 @@ typedef struct hfn_removal {
     bool is_left;        /* timed calls have not returned: the pages stay, and two patches of the C
                           * library, until a later removal finds that they have; if it forces,
                           * only code stays, for good */
+    bool is_filtered;    /* the process filters its system calls, so its pages stay, unused */
     bool is_gone;        /* the process has ended, or runs another program */
     hfn_os_error error;  /* of the latest step that failed */
     /* Private: the entries that are not patches; their byte_count is their position in the
@@ -41,7 +42,7 @@ enum { HFN_REMOVAL_BUFFER_BYTES = 1 << 20 };
 /* Try until the target is restored and empty: about two seconds, or ten if its threads cannot be
  * stopped. */
 void hfn_removal_run(hfn_removal *removal);
-/* Log what stays, if is_left. */
+/* Log what stays, if is_left or is_filtered. */
 void hfn_removal_report_left(const hfn_removal *removal, const hotfn_env *env);
 
 #endif

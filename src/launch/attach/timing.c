@@ -4,6 +4,7 @@
 
 #include "base/status.h"
 #include "counters/core/core.h"
+#include "counters/core/system_calls.h"
 #include "image/unwinders.h"
 #include "os/core_unwind.h"
 
@@ -70,7 +71,7 @@ hotfn_status hfn_timed_check_modules(hfn_attachment *a, hotfn_error *err)
     return s.status;
 }
 
-/* ---- The two functions. */
+/* ---- The functions that are replaced. */
 
 static uint32_t find_function(const hotfn_plan *plan, uint64_t rva)
 {
@@ -103,13 +104,16 @@ void hfn_timed_find_functions(const hfn_attachment *a, hfn_mirror *m, const char
     note_function(m, HFN_REPLACED_FIND_OBJECT, hfn_image_find_export(image, HFN_FIND_OBJECT_NAME));
     note_function(m, HFN_REPLACED_ITERATE_PHDR,
                   hfn_image_find_export(image, HFN_ITERATE_PHDR_NAME));
+    note_function(m, HFN_REPLACED_PRCTL, hfn_image_find_export(image, HFN_PRCTL_NAME));
+    note_function(m, HFN_REPLACED_SYSCALL, hfn_image_find_export(image, HFN_SYSCALL_NAME));
     hotfn_image_close(image);
 }
 
 bool hfn_timed_request_hooks(hfn_attachment *a, hfn_mirror *m)
 {
-    const uint64_t targets[HFN_REPLACED_COUNT] = { a->pages.core + hfn_core.find_object_at,
-                                                   a->pages.core + hfn_core.iterate_phdr_at };
+    const uint32_t targets[HFN_REPLACED_COUNT] = { hfn_core.find_object_at,
+                                                   hfn_core.iterate_phdr_at, hfn_core.prctl_at,
+                                                   hfn_core.syscall_at };
 
     for (uint32_t i = 0; i < HFN_REPLACED_COUNT; i++) {
         hotfn_hook_action action = HOTFN_HOOK_ACTION_INIT;
@@ -120,10 +124,11 @@ bool hfn_timed_request_hooks(hfn_attachment *a, hfn_mirror *m)
             continue;
         }
         action.kind = HOTFN_ACTION_REPLACE;
-        action.replacement = (hotfn_code)(uintptr_t)targets[i];
+        action.replacement = (hotfn_code)(uintptr_t)(a->pages.core + targets[i]);
         action.original = &m->replaced[i].original;
         if (hotfn_hooks_add(a->hooks, m->plan, m->base + m->distance, m->replaced[i].function,
-                            &action, &module, NULL) != HOTFN_OK) {
+                            &action, &module, NULL) != HOTFN_OK &&
+            i <= HFN_REPLACED_ITERATE_PHDR) {
             return false;
         }
     }
@@ -155,6 +160,19 @@ static bool is_in_place(const hfn_mirror *m, const hfn_replacement *r)
     return false;
 }
 
+bool hfn_timed_sees_filters(const hfn_attachment *a)
+{
+    uint32_t count = 0;
+
+    for (size_t i = 0; i < a->mirror_count; i++) {
+        for (uint32_t n = HFN_REPLACED_PRCTL; n <= HFN_REPLACED_SYSCALL; n++) {
+            const hfn_replacement *r = &a->mirrors[i].replaced[n];
+            count += r->address != 0 && is_in_place(&a->mirrors[i], r);
+        }
+    }
+    return count == 2;
+}
+
 /* One C library: the core has one place for each original. */
 hotfn_status hfn_timed_check_hooks(const hfn_attachment *a, hotfn_error *err)
 {
@@ -162,7 +180,7 @@ hotfn_status hfn_timed_check_hooks(const hfn_attachment *a, hotfn_error *err)
     bool ok = true;
 
     for (size_t i = 0; i < a->mirror_count; i++) {
-        for (uint32_t n = 0; n < HFN_REPLACED_COUNT; n++) {
+        for (uint32_t n = 0; n <= HFN_REPLACED_ITERATE_PHDR; n++) {
             const hfn_replacement *r = &a->mirrors[i].replaced[n];
             counts[n] += r->address != 0;
             ok = ok && (r->address == 0 || is_in_place(&a->mirrors[i], r));
@@ -225,12 +243,15 @@ bool hfn_timed_write_tables(const hfn_attachment *a)
 {
     hfn_core_region *regions = (hfn_core_region *)(void *)a->buffer;
     hfn_core_unwind tables = { .regions = a->pages.regions };
+    uint64_t next_prctl = 0, next_syscall = 0;
 
     tables.region_count = list_regions(a, regions);
     for (size_t i = 0; i < a->mirror_count; i++) {
         const hfn_mirror *m = &a->mirrors[i];
         const hfn_replacement *find = &m->replaced[HFN_REPLACED_FIND_OBJECT];
         const hfn_replacement *iterate = &m->replaced[HFN_REPLACED_ITERATE_PHDR];
+        const hfn_replacement *prctl = &m->replaced[HFN_REPLACED_PRCTL];
+        const hfn_replacement *system_call = &m->replaced[HFN_REPLACED_SYSCALL];
 
         if (find->address) {
             tables.find_object = to_target(m, (const void *)(uintptr_t)find->original);
@@ -238,9 +259,19 @@ bool hfn_timed_write_tables(const hfn_attachment *a)
         if (iterate->address) {
             tables.iterate_phdr = to_target(m, (const void *)(uintptr_t)iterate->original);
         }
+        if (prctl->original) {
+            next_prctl = to_target(m, (const void *)(uintptr_t)prctl->original);
+        }
+        if (system_call->original) {
+            next_syscall = to_target(m, (const void *)(uintptr_t)system_call->original);
+        }
     }
     return hfn_os_remote_write(&a->remote, a->pages.regions, regions,
                                (uint32_t)(tables.region_count * sizeof *regions)) &&
            hfn_os_remote_write(&a->remote, a->pages.core + hfn_core.tables_at, &tables,
-                               sizeof tables);
+                               sizeof tables) &&
+           hfn_os_remote_write(&a->remote, a->pages.core + hfn_core.next_prctl_at, &next_prctl,
+                               sizeof next_prctl) &&
+           hfn_os_remote_write(&a->remote, a->pages.core + hfn_core.next_syscall_at, &next_syscall,
+                               sizeof next_syscall);
 }

@@ -5,6 +5,8 @@
  *
  * - unwinders must find its tables: the C library's two functions by which they search are replaced
  *   (os/core_unwind.h);
+ * - it reads its thread's processor time, for which a program that limits its system calls (seccomp)
+ *   could be killed: prctl and syscall are replaced too (counters/core/system_calls.c);
  * - its code must stay mapped until the call has returned: the core counts the frames
  *   (counters/timing/engine.h), and a detach waits for them (removal.c).
  */
@@ -27,6 +29,8 @@ void hfn_timed_find_functions(const hfn_attachment *a, hfn_mirror *m, const char
 bool hfn_timed_request_hooks(hfn_attachment *a, hfn_mirror *m);
 /* After the commit: the replacements are in place. */
 hotfn_status hfn_timed_check_hooks(const hfn_attachment *a, hotfn_error *err);
+/* Does the core learn of it when the program limits its system calls?  After the commit. */
+bool hfn_timed_sees_filters(const hfn_attachment *a);
 /* Will the core replace the function with this index? */
 bool hfn_timed_is_replaced(const hfn_mirror *m, uint32_t function);
 /* Write the list of the stubs and their tables, which the core reads. */

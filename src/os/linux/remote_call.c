@@ -21,6 +21,7 @@
 #include <elf.h>
 #include <errno.h>
 #include <signal.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/ptrace.h>
@@ -306,23 +307,47 @@ static hfn_os_error leave_way_back(const hfn_remote *r, uint32_t tid)
     return write_registers(tid, &now);
 }
 
-/* A thread that stopped to receive a signal would have to keep it, so another one is chosen. */
-static uint32_t choose_thread(const hfn_remote *r)
+/* A filter (seccomp) may end the process for a call that the program itself never makes.  If it is
+ * not known whether there is one, there is one. */
+static bool limits_calls(const hfn_remote *r, uint32_t tid)
 {
-    for (uint32_t i = 0; i < r->thread_count; i++) {
-        if (r->threads[i].state == HFN_THREAD_STOPPED && r->threads[i].delivery == 0) {
-            return r->threads[i].tid;
-        }
+    char path[HFN_PROC_PATH_BYTES], line[512];
+    unsigned mode = 1;
+    FILE *status;
+
+    snprintf(path, sizeof path, "/proc/%u/task/%u/status", r->pid, tid);
+    status = fopen(path, "re");
+    while (status && fgets(line, sizeof line, status) && sscanf(line, "Seccomp: %u", &mode) != 1) {
     }
-    return 0;
+    if (status) {
+        fclose(status);
+    }
+    return mode != 0;
+}
+
+/* A thread that stopped to receive a signal would have to keep it, so another one is chosen. */
+static hfn_os_error choose_thread(hfn_remote *r, uint32_t *tid)
+{
+    r->limits_calls = false;
+    for (uint32_t i = 0; i < r->thread_count; i++) {
+        if (r->threads[i].state != HFN_THREAD_STOPPED || r->threads[i].delivery != 0) {
+            continue;
+        }
+        if (!limits_calls(r, r->threads[i].tid)) {
+            *tid = r->threads[i].tid;
+            return 0;
+        }
+        r->limits_calls = true;
+    }
+    return r->limits_calls ? EPERM : EAGAIN;
 }
 
 hfn_os_error hfn_os_remote_begin_calls(hfn_remote *r)
 {
     struct iovec all = { r->caller.registers, sizeof(registers) };
     uint64_t blocked = UINT64_MAX;
-    uint32_t tid = choose_thread(r);
-    hfn_os_error error = tid ? 0 : EAGAIN;
+    uint32_t tid = 0;
+    hfn_os_error error = choose_thread(r, &tid);
 
     if (error == 0) {
         error = trace_thread(PTRACE_GETREGSET, tid, NT_PRSTATUS, address_of(&all));
