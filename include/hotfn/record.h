@@ -82,7 +82,8 @@ typedef struct hotfn_record_child {
 /* One row of counts: a thread, or several that used the row one after the other. */
 typedef struct hotfn_record_thread {
     uint32_t size;         /* sizeof(hotfn_record_thread)                            */
-    uint32_t tid;          /* of the latest thread                                   */
+    uint32_t tid;          /* of the latest thread; 0: its process filtered its system
+                            * calls, so it is unknown                                 */
     uint32_t pid;          /* of its process                                         */
     uint32_t thread_count; /* threads that used the row                              */
     uint64_t start_ns;     /* when the latest thread made its first call             */

@@ -1,9 +1,15 @@
 /* SPDX-License-Identifier: MIT */
-/* Interposes prctl and syscall, in the agent only.  A thread that disables the processor's counter
+/* Interposes prctl and syscall, in the agent only.
+ *
+ * A thread that limits its system calls (seccomp) could be killed by the next one that a hook makes,
+ * so those that its filter forbids are not made from then on.
+ *
+ * A thread that disables the processor's counter
  * for itself (PR_TSC_SIGSEGV, or SECCOMP_MODE_STRICT, which forbids nearly all system calls too)
  * would be killed by its next timed call.  So timing stops reading the counter before the system
  * call is made; every call is passed to the next definition.  Code that makes such a system call by
  * its own instruction is found when the code is analysed (arch/x86/disables_tsc.c). */
+#include "counters/thread_row.h"
 #include "counters/timing/timing.h"
 #include "os/hot_path.h"
 #include "session/session.h"
@@ -37,14 +43,16 @@ __attribute__((constructor(101))) static void find_next_definitions(void)
     memcpy(&hfn_next_syscall, &found, sizeof found);
 }
 
-/* A filter or strict mode may kill the process for the system calls by which patches are compared
- * with memory and processor times are read. */
-static bool disables_tsc(long number, unsigned long option, unsigned long mode)
+/* From now on no hook makes a system call that would end the program.  If the program's call fails,
+ * this stays so. */
+static void forbid_calls(long number, const unsigned long words[3])
 {
-    if (hfn_os_hot_limits_system_calls(number, option)) {
-        hfn_session_stop_system_calls();
+    uint32_t before = __atomic_load_n(&hfn_rows.forbidden, __ATOMIC_RELAXED);
+    uint32_t forbidden = hfn_os_hot_find_forbidden(number, words, before);
+
+    if (forbidden != before) {
+        hfn_session_forbid_calls(forbidden);
     }
-    return hfn_os_hot_disables_tsc(number, option, mode);
 }
 
 static uint32_t stop_clock(bool disables, uint64_t *stopped_at)
@@ -70,7 +78,9 @@ EXPORT int prctl(int option, ...)
         words[i] = va_arg(more, unsigned long);
     }
     va_end(more);
-    bool disables = disables_tsc(SYS_prctl, (unsigned long)option, words[0]);
+    const unsigned long arguments[3] = { (unsigned long)option, words[0], words[1] };
+    forbid_calls(SYS_prctl, arguments);
+    bool disables = hfn_os_hot_disables_tsc(SYS_prctl, (unsigned long)option, words[0]);
     uint64_t stopped_at = 0;
     uint32_t clock = stop_clock(disables, &stopped_at);
     int answer = next_prctl(option, words[0], words[1], words[2], words[3]);
@@ -83,7 +93,9 @@ EXPORT int prctl(int option, ...)
 long hfn_careful_syscall(long number, unsigned long a, unsigned long b, unsigned long c,
                          unsigned long d, unsigned long e)
 {
-    bool disables = disables_tsc(number, a, b);
+    const unsigned long arguments[3] = { a, b, c };
+    forbid_calls(number, arguments);
+    bool disables = hfn_os_hot_disables_tsc(number, a, b);
     uint64_t stopped_at = 0;
     uint32_t clock = stop_clock(disables, &stopped_at);
     long answer = hfn_next_syscall(number, a, b, c, d, e);

@@ -98,8 +98,8 @@ void hotfn_counters_fork_prepare(hotfn_counters *c)
     uint8_t *before = hfn_thread_row, *mapping;
     row_prefix *prefix;
 
-    if (!c || !hfn_rows.header) {
-        return;
+    if (!c || !hfn_rows.header || !hfn_rows_may_call(HFN_CALLS_FORK)) {
+        return; /* parent and child share the row and may lose calls made at the same time */
     }
     if (!before) { /* so that no call after the fork has to claim a row */
         before = hfn_thread_row_claim();
@@ -109,7 +109,7 @@ void hotfn_counters_fork_prepare(hotfn_counters *c)
     }
     mapping = hfn_rows_map(PREFIX_BYTES + (uint64_t)hfn_rows.row_bytes);
     if (!mapping) {
-        return; /* parent and child share the row and may lose calls made at the same time */
+        return; /* they share the row */
     }
     prefix = (row_prefix *)(void *)mapping;
     prefix->before = before;
@@ -142,7 +142,7 @@ void hotfn_counters_fork_child(hotfn_counters *c)
 {
     uint8_t *row = hfn_thread_row;
 
-    if (!c || !hfn_rows.header) {
+    if (!c || !hfn_rows.header || !hfn_rows_may_call(HFN_CALLS_FORK)) {
         return;
     }
     hfn_rows_identify_process(true);

@@ -26,8 +26,8 @@ void hfn_rows_mark_exec(bool begins)
         hfn_rows.header ? __atomic_load_n(&hfn_rows.header->cells_used, __ATOMIC_RELAXED) : 0;
     uint64_t now = begins && hfn_time_is_on() ? hfn_time_now() : 0;
 
-    if (hfn_os_hot_process_id() != hfn_rows.pid) {
-        return; /* the child of vfork */
+    if (!hfn_rows_may_call(HFN_CALLS_FORK) || hfn_os_hot_process_id() != hfn_rows.pid) {
+        return; /* it may be the child of vfork */
     }
     for (uint32_t i = 0; i < used && i < hfn_rows.thread_capacity; i++) {
         hfn_thread_cell *cell = &hfn_rows.cells[i];

@@ -15,6 +15,8 @@
  *   thread descriptor.  A new thread may get the descriptor of an ended one, with the row in that
  *   word, and then continues to use this row; so no other thread takes the row over while the word
  *   refers to it.
+ * - A thread that must not ask for its tid, because its process filters its system calls (seccomp),
+ *   begins a new row with the tid HFN_TID_BUSY.  Such a row is never taken over.
  * - A thread may own two rows, if a signal handler claims one between claim and use.  All rows are
  *   summed, so no call is lost. */
 #include "counters/thread_row.h"
@@ -41,6 +43,9 @@ static bool is_word_set(const hfn_thread_cell *cell)
     uintptr_t word = 0, row = (uintptr_t)(hfn_rows.rows +
                                           (uint64_t)(cell - hfn_rows.cells) * hfn_rows.row_bytes);
 
+    if (!hfn_rows_may_call(HFN_CALLS_OTHERS)) {
+        return true;
+    }
     return cell->row_variable != 0 && hfn_os_hot_read_word(cell->row_variable, &word) &&
            word == row;
 }
@@ -89,6 +94,10 @@ static claimer identify_thread(void)
 {
     claimer me = { 0, 0, 0, 0, 0 };
 
+    if (!hfn_rows_may_call(HFN_CALLS_CLAIM)) {
+        me = (claimer){ HFN_TID_BUSY, hfn_rows.pid, hfn_rows.process, hfn_rows.pid_namespace, 0 };
+        return me;
+    }
     me.tid = hfn_os_hot_thread_id();
     me.pid = hfn_os_hot_process_id();
     if (me.pid == hfn_rows.pid) {
@@ -120,13 +129,16 @@ static bool has_owner_ended(const hfn_thread_cell *cell, uint32_t tid, const cla
         return tid == me->tid || (hfn_os_hot_thread_is_gone(me->pid, tid) && !is_word_set(cell));
     }
     return cells_used > HFN_ROWS_BEFORE_REUSE && me->pid_namespace != 0 &&
-           cell->pid_namespace == me->pid_namespace && hfn_os_hot_process_is_gone(cell->pid);
+           cell->pid_namespace == me->pid_namespace && hfn_rows_may_call(HFN_CALLS_OTHERS) &&
+           hfn_os_hot_process_is_gone(cell->pid);
 }
 
 /* Describe this thread in a cell that it has claimed, then publish it as the owner. */
 static void sign_cell(hfn_thread_cell *cell, const claimer *me, uint32_t thread_count)
 {
-    if (thread_count == 1) {
+    bool may_call = hfn_rows_may_call(HFN_CALLS_CLAIM);
+
+    if (thread_count == 1 && may_call) {
         cell->start_ns = hfn_os_hot_wall_ns();
     }
     if (cell->pid != me->pid || cell->process != me->process || thread_count == 1) {
@@ -136,7 +148,9 @@ static void sign_cell(hfn_thread_cell *cell, const claimer *me, uint32_t thread_
     cell->process = me->process;
     cell->pid_namespace = me->pid_namespace;
     cell->row_variable = me->variable;
-    hfn_os_hot_thread_name(cell->name);
+    if (may_call) {
+        hfn_os_hot_thread_name(cell->name);
+    }
     /* pairs with the acquire load in take_over_row, after which pid and process are those of this
      * owner */
     __atomic_store_n(get_owner_word(cell), make_owner_word(me->tid, thread_count),
@@ -208,13 +222,13 @@ uint8_t *hfn_thread_row_claim(void)
     me = identify_thread();
     me.variable = get_variable_address();
     used = get_cells_used();
-    if (used > 0 && me.process != 0) {
+    if (used > 0 && me.process != 0 && me.tid != HFN_TID_BUSY) {
         index = take_over_row(&me, used, used < HFN_ROWS_TRIED ? used : HFN_ROWS_TRIED);
     }
     if (index == NO_ROW) {
         index = begin_new_row(&me);
     }
-    if (index == NO_ROW && me.process != 0) {
+    if (index == NO_ROW && me.process != 0 && me.tid != HFN_TID_BUSY) {
         index = take_over_row(&me, get_cells_used(), hfn_rows.thread_capacity);
     }
     if (index == NO_ROW) {

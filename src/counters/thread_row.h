@@ -6,6 +6,7 @@
 
 #include "base/compiler.h"
 #include "live/rows.h"
+#include "os/hot_path.h"
 #include "os/row_word.h"
 
 #include <hotfn/lowlevel/counters.h>
@@ -35,10 +36,16 @@ typedef struct hfn_row_state {
     uint32_t pid_namespace;
     uint32_t next_try;   /* where the next search for an ended owner begins */
     uint32_t generation; /* sets created or destroyed so far */
+    uint32_t forbidden;  /* HFN_CALLS_*: what the process must not call any more; atomic */
     uint32_t claimers;   /* threads that claim a row now, where a claim calls a library; atomic */
 } hfn_row_state;
 
 extern hfn_row_state hfn_rows;
+
+static inline bool hfn_rows_may_call(uint32_t groups)
+{
+    return !(__atomic_load_n(&hfn_rows.forbidden, __ATOMIC_RELAXED) & groups);
+}
 
 /* A row for the calling thread, or the discard row.  HOT PATH: see thread_row.c. */
 uint8_t *hfn_thread_row_claim(void);

@@ -176,7 +176,11 @@ const char *hfn_view_thread_name(const hfn_view *view, uint32_t thread, char *ou
     hotfn_record_thread t;
 
     hfn_view_thread(view, thread, &t);
-    snprintf(out, out_bytes, "%.16s%s(tid %u)", t.name, t.name[0] ? " " : "", t.tid);
+    if (t.tid == 0) {
+        snprintf(out, out_bytes, "(tid unknown)");
+    } else {
+        snprintf(out, out_bytes, "%.16s%s(tid %u)", t.name, t.name[0] ? " " : "", t.tid);
+    }
     return out;
 }
 

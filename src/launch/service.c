@@ -127,8 +127,9 @@ static hotfn_status add_scan(hotfn_launch *l, const hfn_module_facts *facts, con
 
 /* ---- Scans. */
 
-static hotfn_status open_scan(hotfn_launch *l, const hfn_plan_request *request, hotfn_scan **scan,
-                              hotfn_error *err)
+/* Only the analysis for timed calls shows whether a function can be replaced. */
+static hotfn_status open_scan(hotfn_launch *l, const hfn_plan_request *request, hfn_module_use use,
+                              hotfn_scan **scan, hotfn_error *err)
 {
     const hotfn_launch_options *o = &l->options;
     hotfn_scan_options options = HOTFN_SCAN_OPTIONS_INIT;
@@ -144,7 +145,7 @@ static hotfn_status open_scan(hotfn_launch *l, const hfn_plan_request *request, 
     options.symbol_dir_count = o->symbol_dir_count;
     options.flags = (o->flags & HOTFN_LAUNCH_FORCE_MAP ? HOTFN_SYMBOLS_FORCE : 0) |
                     (o->flags & HOTFN_LAUNCH_FOUND ? HOTFN_SCAN_FOUND : 0) |
-                    (l->timing ? HOTFN_SCAN_TIMING : 0) |
+                    (l->timing || use == HFN_MODULE_REPLACED ? HOTFN_SCAN_TIMING : 0) |
                     (l->timing && l->attachment ? hfn_attachment_get_scan_flags() : 0);
     return hotfn_scan_open(scan, request->path, &options, &l->env, err);
 }
@@ -157,7 +158,7 @@ static uint32_t scan_module(hotfn_launch *l, const hfn_plan_request *request,
     hotfn_scan *scan;
     uint32_t module = UINT32_MAX;
 
-    if (open_scan(l, request, &scan, &err) != HOTFN_OK) {
+    if (open_scan(l, request, use, &scan, &err) != HOTFN_OK) {
         return refuse_module(l, request, facts, &err);
     }
     hotfn_scan_get_info(scan, &info);

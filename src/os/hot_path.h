@@ -47,10 +47,20 @@ bool hfn_os_hot_commit_pages(void *at, uint64_t byte_count);
 /* Make the pages read as zeros in children of fork(); false if the system does not support it. */
 bool hfn_os_hot_clear_on_fork(void *at, uint64_t byte_count);
 
-/* Whether a system call disables the processor's counter (TSC) for its thread, or limits the system
- * calls of threads (seccomp: a filter, or strict mode). */
+/* Whether a system call disables the processor's counter (TSC) for its thread. */
 bool hfn_os_hot_disables_tsc(long number, unsigned long option, unsigned long mode);
-bool hfn_os_hot_limits_system_calls(long number, unsigned long option);
+
+/* The groups of system calls that this file's functions make. */
+#define HFN_CALLS_CLAIM 1u  /* thread_id, process_id, thread_is_gone, wall_ns, thread_name  */
+#define HFN_CALLS_OTHERS 2u /* process_is_gone, read_word                                   */
+#define HFN_CALLS_TIME 4u   /* cpu_ns, read_thread                                          */
+#define HFN_CALLS_FORK 8u   /* parent_id, process_namespace, pages, words of other threads  */
+#define HFN_CALLS_CHECK 16u /* read_bytes, pages                                            */
+#define HFN_CALLS_ALL 31u
+/* The groups that would end the program, or trap, once it has made a system call with these
+ * arguments, because the call limits those that a thread may make (seccomp: strict mode, or a
+ * filter, which is run here).  forbidden: those of earlier calls. */
+uint32_t hfn_os_hot_find_forbidden(long number, const unsigned long words[3], uint32_t forbidden);
 
 /* Read bytes of this process; returns how many of the first ones are readable. */
 size_t hfn_os_hot_read_bytes(uint64_t address, void *out, size_t byte_count);

@@ -84,7 +84,7 @@ hotfn_status hotfn_record_get_thread(const hotfn_record *r, uint32_t index,
         return HOTFN_E_NOT_FOUND;
     }
     cell = hfn_record_get_cell(r, row);
-    t.tid = cell.tid;
+    t.tid = cell.tid == UINT32_MAX ? 0 : cell.tid;
     t.pid = cell.pid;
     t.thread_count = cell.thread_count;
     t.start_ns = cell.start_ns;

@@ -5,6 +5,7 @@
 #include "session/session.h"
 #include "base/status.h"
 #include "counters/rows.h"
+#include "counters/thread_row.h"
 #include "counters/timing/timing.h"
 #include "live/live.h"
 #include "records/finish.h"
@@ -21,7 +22,7 @@ static bool follows_fork; /* changed only by the owner of the_session */
 static void begin_process(hotfn_session *s)
 {
     s->is_verified = false;
-    s->process.id = hfn_os_get_process_id();
+    s->process.id = hfn_rows_may_call(HFN_CALLS_FORK) ? hfn_os_get_process_id() : 0;
     atomic_store(&s->process.busy, 0); /* another thread of the parent may have been in a check */
     hfn_live_begin_process(s->live);
 }
@@ -100,14 +101,17 @@ bool hfn_session_verify(void)
     return verified;
 }
 
-void hfn_session_stop_system_calls(void)
+void hfn_session_forbid_calls(uint32_t groups)
 {
     hotfn_session *session = __atomic_load_n(&the_session, __ATOMIC_ACQUIRE);
 
-    if (session) {
+    __atomic_fetch_or(&hfn_rows.forbidden, groups, __ATOMIC_RELAXED);
+    if (session && (groups & HFN_CALLS_CHECK)) {
         session->process.forbids_checks = true;
     }
-    hfn_timing_stop_waiting();
+    if (groups & HFN_CALLS_TIME) {
+        hfn_timing_stop_waiting();
+    }
 }
 
 void hfn_session_revoke_verified(void)

@@ -102,7 +102,8 @@ void hfn_session_revoke_verified(void);
  * was_verified is the result of the first call. */
 bool hfn_session_begin_exec(void);
 void hfn_session_fail_exec(bool was_verified);
-/* From now on the process must not make the system calls of a check, or of waiting. */
-void hfn_session_stop_system_calls(void);
+/* From now on the process must not make the system calls of these groups (HFN_CALLS_* of
+ * os/hot_path.h). */
+void hfn_session_forbid_calls(uint32_t groups);
 
 #endif

@@ -267,6 +267,34 @@ def a_process_without_memory_is_refused_and_goes_on(folder):
         finish(target)
 
 
+def a_process_that_limits_its_system_calls_later_goes_on(folder):
+    """A thread with a filter makes no call at detach; its code is restored, and the pages stay."""
+    program = pathlib.Path(BUILT.name, "limited_calls")
+    subprocess.run([*CC, "-O1", "-pthread", "-Wall", "-Werror", "-o", program, SOURCES / "limited_calls.c"], check=True)
+    for how in "prctl", "syscall", "strict":
+        for mode in (), TIMED:
+            with Program([program, how, "wait"]) as target:
+                target.expect("ready")
+                hotfn = subprocess.Popen([HOTFN, "attach", *mode, "-o", folder / "limited.hfr", str(target.pid)],
+                                         stderr=subprocess.PIPE, text=True)
+                base.wait_until_attached(target, hotfn)
+                target.process.stdin.write("\n")
+                target.process.stdin.flush()
+                target.expect("limited")
+                hotfn.send_signal(signal.SIGINT)
+                messages = hotfn.communicate(timeout=60)[1]
+                assert hotfn.returncode == 0 and "filters its system calls" in messages, (how, mode, messages)
+                check_text(target.pid)
+                check_one_sentence(attach(target.pid, check=False))
+                target.process.stdin.write("\n")
+                target.process.stdin.flush()
+                target.expect("done")
+                assert target.process.wait(timeout=60) == 3, (how, mode, target.process.returncode)
+            counted = calls_in(folder / "limited.hfr")["counted"]
+            expected = 2000 if how == "strict" else 12000
+            assert expected <= counted <= expected + 1000 * (how != "strict"), (how, mode, counted)
+
+
 CASES = [
     libraries_are_loaded_and_unloaded,
     data_in_place_of_a_library_are_unharmed,
@@ -280,6 +308,7 @@ CASES = [
     processes_in_other_namespaces_are_counted,
     root_counts_a_process_of_another_user,
     a_filter_of_system_calls_is_reported,
+    a_process_that_limits_its_system_calls_later_goes_on,
     a_process_without_memory_is_refused_and_goes_on,
 ]
 

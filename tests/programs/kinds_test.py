@@ -144,6 +144,21 @@ def programs_that_disable_their_clock_are_counted_afterwards(place):
         raise AssertionError(report)
 
 
+def programs_that_limit_their_system_calls_are_counted_afterwards(place):
+    """The filter kills for each call that a thread's first hook, a fork, or the reading of times would make."""
+    program = build(place, "limited_calls.c")
+    for how, counted in (("prctl", 13000), ("syscall", 13000), ("fails", 14000), ("strict", 3000)):
+        modes = MODES if how == "syscall" else {"counted": [], "timed": ["--mode", "time"]}
+        status, output, _, errors = check_every_mode(place, program, how, modes=modes, counts={"main": 1})
+        if (status, output) != (3, "done\n"):
+            raise AssertionError(f"bare {how}: {status} {output} {errors}")
+        for mode in modes:
+            calls = read_calls(place / f"{mode}.hfr")["counted"]
+            # the child may count in its parent's row at the same time
+            if not (counted <= calls <= counted + 1000 if how in ("prctl", "syscall") else calls == counted):
+                raise AssertionError(f"{how} {mode}: {calls} calls, not {counted}")
+
+
 def the_hooks_memory_is_not_charged_to_the_program(place):
     """The record's mapping, most of which is never written, is neither dumped nor locked, and leaves most of an address
     space limit to the program."""
@@ -162,6 +177,7 @@ CASES = [
     *SANITIZERS,
     programs_that_export_names_of_the_c_library_work,
     programs_that_disable_their_clock_are_counted_afterwards,
+    programs_that_limit_their_system_calls_are_counted_afterwards,
     the_hooks_memory_is_not_charged_to_the_program,
 ]
 

@@ -5,6 +5,7 @@
  * calls exec, no settings are added: the exec is only reported to the launcher. */
 #include "agent/agent.h"
 
+#include "counters/thread_row.h"
 #include "live/run_flags.h"
 #include "os/hot_path.h"
 
@@ -53,7 +54,8 @@ size_t agent_get_exec_bytes(char *const *envp)
     const char *before = find_preload(envp);
     size_t count = 0;
 
-    if (target.pid == 0 || hfn_os_hot_process_id() != target.pid) {
+    if (target.pid == 0 || !hfn_rows_may_call(HFN_CALLS_FORK) ||
+        hfn_os_hot_process_id() != target.pid) {
         return 0;
     }
     while (envp && envp[count]) {

@@ -4,6 +4,7 @@
  * reported to the launcher.  A process that ends by a signal, quick_exit or a system call is not
  * checked, which the record reports. */
 #include "agent/agent.h"
+#include "counters/thread_row.h"
 #include "os/os.h"
 #include "session/joined.h"
 #include "session/session.h"
@@ -72,7 +73,7 @@ typedef struct exec_report {
 static exec_report begin_exec(bool is_followed, const char *file)
 {
     bool was_verified = hfn_session_begin_exec();
-    uint32_t pid = hfn_os_get_process_id();
+    uint32_t pid = hfn_rows_may_call(HFN_CALLS_FORK) ? hfn_os_get_process_id() : hfn_rows.pid;
     return (exec_report){ was_verified, hfn_session_report_exec(pid, file, is_followed) };
 }
 

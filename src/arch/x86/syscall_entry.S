@@ -1,21 +1,15 @@
 /* SPDX-License-Identifier: MIT */
-/* The replacement of syscall, in the agent (src/agent/tsc_disabled.c) and in the core
- * (src/counters/core/system_calls.c).  prctl and seccomp are inspected; all other calls jump to the next syscall with unchanged registers and stack,
+/* The agent's replacement of syscall (src/agent/tsc_disabled.c).  prctl and seccomp are
+ * inspected; all other calls jump to the next syscall with unchanged registers and stack,
  * because the thread that clone creates returns from there too. */
 #include "arch/x86/asm.h"
 
 #include <asm/unistd.h>
 
-#ifdef HFN_CORE
-#define NAME hfn_core_syscall
-#else
-#define NAME syscall
-#endif
-
-    .globl  NAME
-    .type   NAME, @function
+    .globl  syscall
+    .type   syscall, @function
     .p2align 4
-NAME:
+syscall:
     .cfi_startproc
     ENDBR
 #ifdef __x86_64__
@@ -36,4 +30,4 @@ NAME:
 #endif
 1:  jmp     hfn_careful_syscall
     .cfi_endproc
-    .size   NAME, . - NAME
+    .size   syscall, . - syscall

@@ -1,67 +1,28 @@
 /* SPDX-License-Identifier: MIT */
-/* HOT PATH: the replacements of prctl and syscall in the core, while calls are timed.  A thread
- * that limits its system calls (seccomp) could be killed by the next reading of its processor time,
- * so the readings end before it does so.  Everything else is passed to the originals. */
+/* HOT PATH: what the core notes of prctl and syscall.  A thread that limits its system calls
+ * (seccomp) could be killed by the next one that a hook makes, so those that its filter forbids are
+ * not made from then on. */
 #include "counters/core/system_calls.h"
 
+#include "counters/thread_row.h"
 #include "counters/timing/waiting.h"
 #include "os/hot_path.h"
 
-#include <stdarg.h>
 #include <stdint.h>
-#include <sys/syscall.h>
 
-typedef int (*prctl_fn)(int option, ...);
-typedef long (*system_call_fn)(long number, ...);
-
+/* The addresses of the originals, to which arch/x86/system_calls_entry.S jumps. */
 uint64_t hfn_next_prctl, hfn_next_syscall;
-extern uint64_t hfn_core_frames;
 
-int hfn_core_prctl(int option, ...);
-/* Called by arch/x86/syscall_entry.S. */
-long hfn_careful_syscall(long number, unsigned long a, unsigned long b, unsigned long c,
-                         unsigned long d, unsigned long e);
-
-static void note_call(long number, unsigned long option)
+/* Called before prctl and seccomp with the number of the system call and its first arguments. */
+void hfn_core_note_call(long number, unsigned long a, unsigned long b, unsigned long c);
+void hfn_core_note_call(long number, unsigned long a, unsigned long b, unsigned long c)
 {
-    if (hfn_os_hot_limits_system_calls(number, option) && hfn_time_is_on()) {
+    const unsigned long arguments[3] = { a, b, c };
+    uint32_t before = __atomic_load_n(&hfn_rows.forbidden, __ATOMIC_RELAXED);
+    uint32_t forbidden = hfn_os_hot_find_forbidden(number, arguments, before);
+
+    __atomic_fetch_or(&hfn_rows.forbidden, forbidden, __ATOMIC_RELAXED);
+    if ((forbidden & HFN_CALLS_TIME) && hfn_time_is_on()) {
         hfn_waiting_stop(hfn_time_now());
     }
-}
-
-/* The core stays mapped while an original runs, as it does for the frame of a call. */
-static void count_caller(int64_t change)
-{
-    __atomic_fetch_add(&hfn_core_frames, (uint64_t)change, __ATOMIC_RELAXED);
-}
-
-int hfn_core_prctl(int option, ...)
-{
-    unsigned long words[4];
-    va_list more;
-    int answer;
-
-    va_start(more, option);
-    for (int i = 0; i < 4; i++) {
-        words[i] = va_arg(more, unsigned long);
-    }
-    va_end(more);
-    note_call(SYS_prctl, (unsigned long)option);
-    count_caller(1);
-    answer = ((prctl_fn)(uintptr_t)hfn_next_prctl)(option, words[0], words[1], words[2], words[3]);
-    count_caller(-1);
-    return answer;
-}
-
-/* prctl and seccomp, the only calls that reach this function, take at most five words. */
-long hfn_careful_syscall(long number, unsigned long a, unsigned long b, unsigned long c,
-                         unsigned long d, unsigned long e)
-{
-    long answer;
-
-    note_call(number, a);
-    count_caller(1);
-    answer = ((system_call_fn)(uintptr_t)hfn_next_syscall)(number, a, b, c, d, e);
-    count_caller(-1);
-    return answer;
 }

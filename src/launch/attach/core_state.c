@@ -131,7 +131,7 @@ bool hfn_core_write(const hfn_attachment *a)
     return write_variable(a, 0, hfn_core.bytes, hfn_core.byte_count) &&
            write_variable(a, hfn_core.rows_at, &rows, sizeof rows) &&
            write_variable(a, hfn_core.word_at_at, &a->word_at, sizeof a->word_at) &&
-           write_words(a, &rows) && write_time(a);
+           write_words(a, &rows) && hfn_timed_write_originals(a) && write_time(a);
 }
 
 /* As thread_row.c describes a row that a thread begins. */

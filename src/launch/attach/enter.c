@@ -88,9 +88,7 @@ static void mirror_module(hfn_attachment *a, const hfn_remote_module *module, ui
         return;
     }
     m->live_module = live_module;
-    if (a->is_timed) {
-        hfn_timed_find_functions(a, m, module->path);
-    }
+    hfn_timed_find_functions(a, m, module->path);
 }
 
 static bool add_module(void *user, const hfn_remote_module *module)
@@ -494,11 +492,11 @@ static void mark_hooked(hfn_live *live, const hfn_mirror *m)
 
     hfn_live_get_module(live, m->live_module, &known);
     for (uint32_t i = 0; i < known.function_count; i++) {
-        if (hfn_timed_is_replaced(m, i)) {
-            hfn_live_set_function(live, m->live_module, i, HOTFN_STATE_REFUSED, HOTFN_REASON_ENGINE,
-                                  0);
-        } else if (slots[i] != HOTFN_NO_SLOT) {
-            hfn_live_set_function(live, m->live_module, i, HOTFN_STATE_HOOKED, 0, 0);
+        bool is_replaced = hfn_timed_is_replaced(m, i);
+        if (slots[i] != HOTFN_NO_SLOT) {
+            hfn_live_set_function(live, m->live_module, i,
+                                  is_replaced ? HOTFN_STATE_REFUSED : HOTFN_STATE_HOOKED,
+                                  is_replaced ? HOTFN_REASON_ENGINE : 0, 0);
         }
     }
     hfn_live_set_module(live, m->live_module, known.flags | HOTFN_MODULE_LOADED, m->base, NULL);

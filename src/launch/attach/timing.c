@@ -12,7 +12,7 @@
 
 enum { JUMP_OPCODE = 0xe9, MAX_REGIONS = HFN_TIMED_TABLE_BYTES / sizeof(hfn_core_region) };
 
-const char *const hfn_timed_libraries[] = { "libc.so.*", "libc-2.*", NULL };
+const char *const hfn_replaced_libraries[] = { "libc.so.*", "libc-2.*", NULL };
 
 /* ---- Exceptions. */
 
@@ -94,6 +94,19 @@ static void note_function(hfn_mirror *m, uint32_t kind, uint64_t rva)
     m->is_needed |= rva != 0;
 }
 
+/* If the calls of the function are counted, they go on to be counted. */
+static void note_system_call(const hfn_attachment *a, hfn_mirror *m, uint32_t kind, uint64_t rva)
+{
+    const uint32_t *slots = hfn_live_get_slots(a->launch->live, m->live_module);
+    hotfn_record_module known = HOTFN_RECORD_MODULE_INIT;
+    uint32_t function = find_function(m->plan, rva);
+
+    hfn_live_get_module(a->launch->live, m->live_module, &known);
+    if (a->is_timed || function >= known.function_count || slots[function] == HOTFN_NO_SLOT) {
+        note_function(m, kind, rva);
+    }
+}
+
 void hfn_timed_find_functions(const hfn_attachment *a, hfn_mirror *m, const char *path)
 {
     hotfn_image *image;
@@ -101,11 +114,14 @@ void hfn_timed_find_functions(const hfn_attachment *a, hfn_mirror *m, const char
     if (hotfn_image_open(&image, path, &a->env, NULL) != HOTFN_OK) {
         return;
     }
-    note_function(m, HFN_REPLACED_FIND_OBJECT, hfn_image_find_export(image, HFN_FIND_OBJECT_NAME));
-    note_function(m, HFN_REPLACED_ITERATE_PHDR,
-                  hfn_image_find_export(image, HFN_ITERATE_PHDR_NAME));
-    note_function(m, HFN_REPLACED_PRCTL, hfn_image_find_export(image, HFN_PRCTL_NAME));
-    note_function(m, HFN_REPLACED_SYSCALL, hfn_image_find_export(image, HFN_SYSCALL_NAME));
+    if (a->is_timed) {
+        note_function(m, HFN_REPLACED_FIND_OBJECT,
+                      hfn_image_find_export(image, HFN_FIND_OBJECT_NAME));
+        note_function(m, HFN_REPLACED_ITERATE_PHDR,
+                      hfn_image_find_export(image, HFN_ITERATE_PHDR_NAME));
+    }
+    note_system_call(a, m, HFN_REPLACED_PRCTL, hfn_image_find_export(image, HFN_PRCTL_NAME));
+    note_system_call(a, m, HFN_REPLACED_SYSCALL, hfn_image_find_export(image, HFN_SYSCALL_NAME));
     hotfn_image_close(image);
 }
 
@@ -205,6 +221,23 @@ static uint64_t to_target(const hfn_mirror *m, const void *local)
     return (uint64_t)(uintptr_t)local - m->distance;
 }
 
+bool hfn_timed_write_originals(const hfn_attachment *a)
+{
+    const uint32_t places[] = { hfn_core.next_prctl_at, hfn_core.next_syscall_at };
+    bool ok = true;
+
+    for (size_t i = 0; i < a->mirror_count; i++) {
+        for (uint32_t n = 0; n < 2; n++) {
+            const hfn_mirror *m = &a->mirrors[i];
+            hotfn_code original = m->replaced[HFN_REPLACED_PRCTL + n].original;
+            uint64_t address = original ? to_target(m, (const void *)(uintptr_t)original) : 0;
+            ok = ok && (!original || hfn_os_remote_write(&a->remote, a->pages.core + places[n],
+                                                         &address, sizeof address));
+        }
+    }
+    return ok;
+}
+
 static void sort_regions(hfn_core_region *regions, uint32_t count)
 {
     for (uint32_t i = 1; i < count; i++) {
@@ -243,15 +276,12 @@ bool hfn_timed_write_tables(const hfn_attachment *a)
 {
     hfn_core_region *regions = (hfn_core_region *)(void *)a->buffer;
     hfn_core_unwind tables = { .regions = a->pages.regions };
-    uint64_t next_prctl = 0, next_syscall = 0;
 
     tables.region_count = list_regions(a, regions);
     for (size_t i = 0; i < a->mirror_count; i++) {
         const hfn_mirror *m = &a->mirrors[i];
         const hfn_replacement *find = &m->replaced[HFN_REPLACED_FIND_OBJECT];
         const hfn_replacement *iterate = &m->replaced[HFN_REPLACED_ITERATE_PHDR];
-        const hfn_replacement *prctl = &m->replaced[HFN_REPLACED_PRCTL];
-        const hfn_replacement *system_call = &m->replaced[HFN_REPLACED_SYSCALL];
 
         if (find->address) {
             tables.find_object = to_target(m, (const void *)(uintptr_t)find->original);
@@ -259,19 +289,9 @@ bool hfn_timed_write_tables(const hfn_attachment *a)
         if (iterate->address) {
             tables.iterate_phdr = to_target(m, (const void *)(uintptr_t)iterate->original);
         }
-        if (prctl->original) {
-            next_prctl = to_target(m, (const void *)(uintptr_t)prctl->original);
-        }
-        if (system_call->original) {
-            next_syscall = to_target(m, (const void *)(uintptr_t)system_call->original);
-        }
     }
     return hfn_os_remote_write(&a->remote, a->pages.regions, regions,
                                (uint32_t)(tables.region_count * sizeof *regions)) &&
            hfn_os_remote_write(&a->remote, a->pages.core + hfn_core.tables_at, &tables,
-                               sizeof tables) &&
-           hfn_os_remote_write(&a->remote, a->pages.core + hfn_core.next_prctl_at, &next_prctl,
-                               sizeof next_prctl) &&
-           hfn_os_remote_write(&a->remote, a->pages.core + hfn_core.next_syscall_at, &next_syscall,
-                               sizeof next_syscall);
+                               sizeof tables);
 }

@@ -5,10 +5,14 @@
  *
  * - unwinders must find its tables: the C library's two functions by which they search are replaced
  *   (os/core_unwind.h);
- * - it reads its thread's processor time, for which a program that limits its system calls (seccomp)
- *   could be killed: prctl and syscall are replaced too (counters/core/system_calls.c);
  * - its code must stay mapped until the call has returned: the core counts the frames
  *   (counters/timing/engine.h), and a detach waits for them (removal.c).
+ *
+ * And two replacements for counted and timed calls: a program that limits its system calls (seccomp)
+ * could be killed for those of a thread's first call, and for the reading of its processor time.
+ * So prctl and syscall of the C library are replaced, and the core makes no call that the filter
+ * forbids (counters/core/system_calls.c).  If the C library's own calls are counted, these two are
+ * counted instead.
  */
 #ifndef HFN_LAUNCH_ATTACH_TIMING_H
 #define HFN_LAUNCH_ATTACH_TIMING_H
@@ -19,7 +23,7 @@
 #define HFN_TIMED_TABLE_BYTES (UINT64_C(256) << 10)
 
 /* The files of a C library in which the functions are, for hfn_module_rules.replaced. */
-extern const char *const hfn_timed_libraries[];
+extern const char *const hfn_replaced_libraries[];
 
 /* Can exceptions pass timed calls in all modules of the process?  HOTFN_OK; HOTFN_E_UNSUPPORTED. */
 hotfn_status hfn_timed_check_modules(hfn_attachment *a, hotfn_error *err);
@@ -33,6 +37,8 @@ hotfn_status hfn_timed_check_hooks(const hfn_attachment *a, hotfn_error *err);
 bool hfn_timed_sees_filters(const hfn_attachment *a);
 /* Will the core replace the function with this index? */
 bool hfn_timed_is_replaced(const hfn_mirror *m, uint32_t function);
+/* Write the addresses of prctl and syscall, which the core reads. */
+bool hfn_timed_write_originals(const hfn_attachment *a);
 /* Write the list of the stubs and their tables, which the core reads. */
 bool hfn_timed_write_tables(const hfn_attachment *a);
 

@@ -207,13 +207,6 @@ bool hfn_os_hot_disables_tsc(long number, unsigned long option, unsigned long mo
             ((int)option == PR_SET_SECCOMP && mode == SECCOMP_MODE_STRICT));
 }
 
-bool hfn_os_hot_limits_system_calls(long number, unsigned long option)
-{
-    return (number == SYS_seccomp && ((unsigned)option == SECCOMP_SET_MODE_FILTER ||
-                                      (unsigned)option == SECCOMP_SET_MODE_STRICT)) ||
-           (number == SYS_prctl && (int)option == PR_SET_SECCOMP);
-}
-
 size_t hfn_os_hot_read_bytes(uint64_t address, void *out, size_t byte_count)
 {
     struct iovec here = { out, byte_count };

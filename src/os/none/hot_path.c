@@ -98,10 +98,11 @@ bool hfn_os_hot_disables_tsc(long number, unsigned long option, unsigned long mo
     return false;
 }
 
-bool hfn_os_hot_limits_system_calls(long number, unsigned long option)
+uint32_t hfn_os_hot_find_forbidden(long number, const unsigned long words[3], uint32_t forbidden)
 {
-    (void)number, (void)option;
-    return false;
+    (void)number;
+    (void)words;
+    return forbidden;
 }
 
 size_t hfn_os_hot_read_bytes(uint64_t address, void *out, size_t byte_count)
