@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* Interposes prctl and syscall, in the agent only.
  *
- * A thread that limits its system calls (seccomp) could be killed by the next one that a hook makes,
- * so those that its filter forbids are not made from then on.
+ * A thread that limits its system calls (seccomp) could be killed for the next call that a hook
+ * makes, so the calls that its filter forbids are not made from then on.
  *
  * A thread that disables the processor's counter
  * for itself (PR_TSC_SIGSEGV, or SECCOMP_MODE_STRICT, which forbids nearly all system calls too)

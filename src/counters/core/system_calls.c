@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* HOT PATH: what the core notes of prctl and syscall.  A thread that limits its system calls
- * (seccomp) could be killed by the next one that a hook makes, so those that its filter forbids are
- * not made from then on. */
+ * (seccomp) could be killed for the next call that a hook makes, so the calls that its filter
+ * forbids are not made from then on. */
 #include "counters/core/system_calls.h"
 
 #include "counters/thread_row.h"

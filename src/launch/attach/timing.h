@@ -8,11 +8,11 @@
  * - its code must stay mapped until the call has returned: the core counts the frames
  *   (counters/timing/engine.h), and a detach waits for them (removal.c).
  *
- * And two replacements for counted and timed calls: a program that limits its system calls (seccomp)
- * could be killed for those of a thread's first call, and for the reading of its processor time.
- * So prctl and syscall of the C library are replaced, and the core makes no call that the filter
- * forbids (counters/core/system_calls.c).  If the C library's own calls are counted, these two are
- * counted instead.
+ * Two more functions are replaced for counted calls too.  A program that limits its system calls
+ * (seccomp) could be killed for the calls that a thread's first hook makes, and for the reading of
+ * its processor time.  So prctl and syscall of the C library are replaced, and the core makes no
+ * call that the filter forbids (counters/core/system_calls.c).  If the functions of the C library
+ * are counted, these two are counted and not replaced.
  */
 #ifndef HFN_LAUNCH_ATTACH_TIMING_H
 #define HFN_LAUNCH_ATTACH_TIMING_H

@@ -34,6 +34,12 @@
 #define MAP_CALL SYS_mmap
 #endif
 
+#ifdef __i386__
+#define CLOCK_CALL SYS_clock_gettime64
+#else
+#define CLOCK_CALL SYS_clock_gettime
+#endif
+
 enum { WALL_CLOCK = 0, MONOTONIC_CLOCK = 1, CPU_CLOCK = 3, ANY_DESCRIPTOR = 3 };
 
 typedef struct own_call {
@@ -46,18 +52,18 @@ static const own_call own_calls[] = {
     { HFN_CALLS_CLAIM | HFN_CALLS_FORK, SYS_gettid, { 0 } },
     { HFN_CALLS_CLAIM | HFN_CALLS_FORK | HFN_CALLS_CHECK, SYS_getpid, { 0 } },
     { HFN_CALLS_CLAIM, SYS_tgkill, { 0 } },
-    { HFN_CALLS_CLAIM | HFN_CALLS_CHECK, SYS_clock_gettime, { WALL_CLOCK } },
+    { HFN_CALLS_CLAIM | HFN_CALLS_CHECK, CLOCK_CALL, { WALL_CLOCK } },
     { HFN_CALLS_CLAIM, SYS_prctl, { PR_GET_NAME } },
     { HFN_CALLS_OTHERS, SYS_kill, { 0 } },
     { HFN_CALLS_OTHERS | HFN_CALLS_FORK | HFN_CALLS_CHECK,
       SYS_process_vm_readv,
       { 0, 0, 1, 0, 1 } },
-    { HFN_CALLS_TIME, SYS_clock_gettime, { CPU_CLOCK } },
+    { HFN_CALLS_TIME, CLOCK_CALL, { CPU_CLOCK } },
     { HFN_CALLS_TIME, SYS_openat, { (uint64_t)-100 } },
     { HFN_CALLS_TIME, SYS_read, { ANY_DESCRIPTOR } },
     { HFN_CALLS_TIME, SYS_close, { ANY_DESCRIPTOR } },
     { HFN_CALLS_FORK, SYS_getppid, { 0 } },
-    { HFN_CALLS_FORK, SYS_clock_gettime, { MONOTONIC_CLOCK } },
+    { HFN_CALLS_FORK, CLOCK_CALL, { MONOTONIC_CLOCK } },
     { HFN_CALLS_FORK, SYS_process_vm_writev, { 0, 0, 1, 0, 1 } },
     { HFN_CALLS_FORK | HFN_CALLS_CHECK,
       MAP_CALL,
@@ -81,7 +87,7 @@ static uint32_t load_word(const struct seccomp_data *data, uint32_t at)
     return at < sizeof *data ? words[at / sizeof *words] : 0;
 }
 
-static uint32_t calculate(uint32_t operation, uint32_t a, uint32_t b)
+static uint32_t calculate_value(uint32_t operation, uint32_t a, uint32_t b)
 {
     switch (operation) {
     case BPF_ADD: return a + b;
@@ -107,7 +113,7 @@ static bool is_taken(uint32_t condition, uint32_t a, uint32_t b)
     }
 }
 
-static void load(machine *m, const struct sock_filter *i, const struct seccomp_data *data)
+static void load_value(machine *m, const struct sock_filter *i, const struct seccomp_data *data)
 {
     uint32_t value = i->k;
 
@@ -132,10 +138,10 @@ static uint32_t run_filter(const struct sock_fprog *filter, const struct seccomp
 
         switch (BPF_CLASS(i->code)) {
         case BPF_LD:
-        case BPF_LDX: load(&m, i, data); break;
+        case BPF_LDX: load_value(&m, i, data); break;
         case BPF_ST: m.memory[i->k % BPF_MEMWORDS] = m.a; break;
         case BPF_STX: m.memory[i->k % BPF_MEMWORDS] = m.x; break;
-        case BPF_ALU: m.a = calculate(BPF_OP(i->code), m.a, b); break;
+        case BPF_ALU: m.a = calculate_value(BPF_OP(i->code), m.a, b); break;
         case BPF_JMP:
             at += BPF_OP(i->code) == BPF_JA           ? i->k
                   : is_taken(BPF_OP(i->code), m.a, b) ? i->jt

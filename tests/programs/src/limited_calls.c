@@ -4,8 +4,8 @@
  *   limited_calls HOW [wait]
  *
  * prctl, syscall: install a filter that kills the process for each call that hooks make; then start
- * threads and a child.  strict: strict mode.  fails: the kernel refuses the filter.  With `wait`, it
- * prints `ready`, and begins when standard input has a line, and ends when it has another one. */
+ * threads and a child.  strict: strict mode.  fails: the kernel refuses the filter.  With `wait`,
+ * it prints `ready`, begins when standard input has a line, and ends when it has another line. */
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <pthread.h>
@@ -56,6 +56,9 @@ static struct sock_filter filter[] = {
     KILL(SYS_kill),
     KILL(SYS_prctl),
     KILL(SYS_clock_gettime),
+#ifdef SYS_clock_gettime64
+    KILL(SYS_clock_gettime64),
+#endif
     KILL(SYS_process_vm_readv),
     KILL(SYS_process_vm_writev),
     KILL(SYS_readlinkat),
