@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* A filter as containers have: from now on one system call fails with EPERM in this process and its
- * children. */
+/* Filters as containers have: from now on the filter returns `action` for one system call, in this
+ * process and its children. */
 #ifndef TESTS_FORBID_CALL_H
 #define TESTS_FORBID_CALL_H
 
@@ -15,12 +15,12 @@
 
 typedef int (*prctl_fn)(int option, ...);
 
-static inline bool forbid_call_by(uint32_t number, prctl_fn install)
+static inline bool forbid_call_by(uint32_t number, uint32_t action, prctl_fn install)
 {
     struct sock_filter code[] = {
         BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
         BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, number, 0, 1),
-        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
+        BPF_STMT(BPF_RET | BPF_K, action),
         BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
     };
     struct sock_fprog program = { sizeof code / sizeof *code, code };
@@ -29,9 +29,10 @@ static inline bool forbid_call_by(uint32_t number, prctl_fn install)
            install(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0;
 }
 
+/* It fails with EPERM. */
 static inline bool forbid_call(uint32_t number)
 {
-    return forbid_call_by(number, prctl);
+    return forbid_call_by(number, SECCOMP_RET_ERRNO | EPERM, prctl);
 }
 
 #endif

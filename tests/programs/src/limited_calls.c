@@ -45,7 +45,8 @@ static void *run_thread(void *unused)
 }
 
 #define KILL(number)                                                                               \
-    BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, number, 0, 1), BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS)
+    BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, number, 0, 1),                                             \
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS)
 
 static struct sock_filter filter[] = {
     BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
@@ -89,7 +90,8 @@ static int start_others(void)
     int status = 0;
 
     for (int i = 0; i < THREADS; i++) {
-        if (pthread_create(&thread, NULL, run_thread, NULL) != 0 || pthread_join(thread, NULL) != 0) {
+        if (pthread_create(&thread, NULL, run_thread, NULL) != 0 ||
+            pthread_join(thread, NULL) != 0) {
             return 1;
         }
     }

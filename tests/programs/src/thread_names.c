@@ -2,7 +2,8 @@
 /*
  * Threads that rename themselves after their first hooked call, a computing thread and a waiting
  * thread; then, with arguments, another program in place of this one.  "filter": waits before and
- * after a filter of system calls is installed; "hidden": without the agent's prctl.
+ * after a filter is installed that kills for the reading of processor times; "hidden": that lets it
+ * fail, without the agent's prctl; "harmless": that allows it.
  */
 #define _GNU_SOURCE
 #include "../../forbid_call.h"
@@ -65,15 +66,17 @@ __attribute__((noinline)) static void become(char **argv)
     _exit(3);
 }
 
-__attribute__((noinline)) static int wait_behind_filter(bool is_hidden)
+__attribute__((noinline)) static int wait_behind_filter(const char *how)
 {
+    bool is_hidden = strcmp(how, "hidden") == 0, kills = strcmp(how, "filter") == 0;
     void *libc = dlopen("libc.so.6", RTLD_LAZY);
     void *own = dlsym(libc, "prctl");
     int (*hidden)(int, ...);
 
     memcpy(&hidden, &own, sizeof hidden);
     wait_ms(WAIT_MS / 4);
-    if (!forbid_call_by(is_hidden ? SYS_clock_gettime : SYS_personality,
+    if (!forbid_call_by(is_hidden || kills ? SYS_clock_gettime : SYS_personality,
+                        kills ? SECCOMP_RET_KILL : SECCOMP_RET_ERRNO | EPERM,
                         is_hidden ? hidden : prctl)) {
         return 5;
     }
@@ -119,8 +122,9 @@ int main(int argc, char **argv)
         return 0;
     }
 
-    if (argc > 1 && (strcmp(argv[1], "filter") == 0 || strcmp(argv[1], "hidden") == 0)) {
-        return wait_behind_filter(strcmp(argv[1], "hidden") == 0);
+    if (argc > 1 && (strcmp(argv[1], "filter") == 0 || strcmp(argv[1], "hidden") == 0 ||
+                     strcmp(argv[1], "harmless") == 0)) {
+        return wait_behind_filter(argv[1]);
     }
     if (argc > 1 && strcmp(argv[1], "threads") != 0) {
         become(argv + 1);
