@@ -63,7 +63,8 @@ def waiting_is_known_for_each_function(place):
 def a_killed_program_has_waited_until_its_end(place):
     program, record = build(place), place / "run.hfr"
     target = subprocess.Popen([HOTFN, "run", "-q", "--no-cache", "--mode", "time", "--clock", "tick", "-o", record, "--",
-                               "sh", "-c", f"(sleep 0.6; kill -9 $$) & exec {program} threads"])
+                               "sh", "-c", f"(until cat /proc/$$/task/*/comm | grep -qx waits; do sleep 0.02; done; sleep 0.4; kill -9 $$) &"
+                               f"exec {program} threads"])
     target.wait()
     report = subprocess.run([HOTFN, "report", "--json", "-n", "0", record], check=True, capture_output=True, text=True)
     wait = {f["name"]: f for f in json.loads(report.stdout)["functions"]}["wait_ms"]
