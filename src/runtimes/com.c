@@ -264,23 +264,23 @@ static int32_t create_instance(const hfn_guid *class, void *outer, uint32_t cont
 static int32_t create_instance_ex(const hfn_guid *class, void *outer, uint32_t context,
                                   void *server, uint32_t count, interface_query *queries)
 {
-    bool is_created = false;
+    void *root = NULL;
     creation c;
     int32_t result;
 
     begin_call(&c);
     result = ((create_ex_fn *)com.create_ex)(class, outer, context, server, count, queries);
     end_call(&c);
-    /* The interfaces belong to one object, and the first one is its root. */
+    /* The interfaces belong to one object, and the first of those that it has is its root. */
     for (uint32_t i = 0; result >= 0 && i < count; i++) {
         if (queries[i].result < 0 || !queries[i].interface) {
             continue;
         }
-        if (!is_created) {
-            add_object(&c, queries[i].interface, outer, class, queries[i].iid);
-            is_created = true;
+        if (!root) {
+            root = queries[i].interface;
+            add_object(&c, root, outer, class, queries[i].iid);
         } else {
-            hfn_com_add_pointer((uint64_t)(uintptr_t)queries[0].interface,
+            hfn_com_add_pointer((uint64_t)(uintptr_t)root,
                                 (uint64_t)(uintptr_t)queries[i].interface);
             watch_interface(queries[i].interface, class, queries[i].iid);
         }

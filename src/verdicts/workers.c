@@ -60,5 +60,5 @@ uint32_t hfn_workers_default(void)
 {
     uint32_t online = hfn_os_count_processors();
 
-    return online < MAX_THREADS ? online : 1u;
+    return online < MAX_THREADS ? online : MAX_THREADS;
 }
