@@ -100,8 +100,8 @@ def test_edges_have_exact_calls(record):
 def test_slow_calls_have_their_stack(record):
     functions = by_name(record)
     naps = [call for call in record.slow_calls if call.function == functions["naps"][0]]
-    # both ends are at ticks, which a busy system delays; --slower-than is far below the length of the call
-    assert len(naps) == 1 and naps[0].duration_ns >= (2_000_000 if record.time.tick_error_ns else 300_000_000)
+    # both ends are at ticks, which a busy system delays
+    assert len(naps) == 1 and naps[0].duration_ns >= (150_000_000 if record.time.tick_error_ns else 300_000_000)
     assert naps[0].stack[-2:] == (functions["main"][0], functions["naps"][0])
 
 
