@@ -92,16 +92,28 @@ def measure_rounds(program, variants, rounds, env):
     return kept, every, dropped
 
 
+def find_fault_of_uftrace(program, options, env):
+    """Why uftrace has no row; None: it traces the program."""
+    if options.skip_peers or not shutil.which("uftrace"):
+        return "it is not installed, or --skip-peers"
+    try:
+        run_once(program, wrapped_uftrace, programs.SMALL, tools.CPUS[-1], env)
+    except tools.Missing as fault:
+        return str(fault)
+    return None
+
+
 def program_rows(report, name, program, floor, options, env):
     variants = {"bare": (None, programs.BIG),
                 "floor": (timed_by(floor, "--clock", "tick", "--flat"), programs.BIG),
                 "flat": (timed_by(tools.HOTFN, "--clock", "tick", "--flat"), programs.BIG),
                 "callers and tree": (timed_by(tools.HOTFN, "--clock", "tick"), programs.BIG),
                 "--clock cpu": (timed_by(tools.HOTFN, "--clock", "cpu"), programs.BIG)}
-    if not options.skip_peers and shutil.which("uftrace"):
-        variants.update({"bare, small": (None, programs.SMALL), "uftrace -P .": (wrapped_uftrace, programs.SMALL)})
+    missing = find_fault_of_uftrace(program, options, env)
+    if missing:
+        report.note_missing(f"{name}, uftrace", missing)
     else:
-        report.note_missing(f"{name}, uftrace", "it is not installed, or --skip-peers")
+        variants.update({"bare, small": (None, programs.SMALL), "uftrace -P .": (wrapped_uftrace, programs.SMALL)})
     rounds = ROUNDS if not options.quick else 2
     kept, every, dropped = measure_rounds(program, variants, rounds, env)
     shortest = {which: min(own for _, own in values) for which, values in every.items()}
