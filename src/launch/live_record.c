@@ -24,7 +24,7 @@ enum {
     NARROW_NODES = 1 << 19,
     MIN_NARROW_THREADS = 16,
     MAX_NARROW_THREADS = 4096,
-    TIMED_SLOT_BYTES = 80, /* and NARROW_LOG_BYTES for each thread */
+    TIMED_SLOT_BYTES = 84, /* and NARROW_LOG_BYTES for each thread */
     NARROW_LOG_BYTES = 192 << 10,
     CODE_BYTES_PER_FUNCTION = 16,
     SPARE_SLOTS = 8192,

@@ -44,7 +44,6 @@ static hfn_os_file attach_record = { -1 }; /* keeps the record if the launcher i
 
 static void enter_process(hfn_agent_order *order, hotfn_error *err)
 {
-    const char *live = order->text + strlen(order->text) + 1;
     static hfn_agent_order copy; /* so that the launcher cannot change what is being read */
 
     copy = *order;
@@ -53,7 +52,7 @@ static void enter_process(hfn_agent_order *order, hotfn_error *err)
         hfn_report_error(err, HOTFN_E_FORMAT, NULL, HOTFN_NO_OFFSET, "the order is damaged");
         return;
     }
-    hfn_os_open_file(&attach_record, live, HFN_OS_READ);
+    hfn_os_open_file(&attach_record, copy.text + strlen(copy.text) + 1, HFN_OS_READ);
     order->status = join_run(&copy, err);
     if (order->status != HOTFN_OK && hfn_os_is_open(attach_record)) {
         hfn_os_close_file(attach_record);
