@@ -14,6 +14,8 @@ enum {
     MAX_STACKS = 8,
     MAX_STACK_BYTES = 8 << 20,
     MAX_SMALL_BYTES = 1 << 17, /* handlers of such programs run on stacks of their own */
+    ALTERNATE_WORD = 24 / 8,   /* the thread's alternate stack: address, flags, size */
+    ALTERNATE_SIZE_WORD = 40 / 8,
     SP_WORD = 168 / 8,
     PC_WORD = 176 / 8,
     SEGMENT_WORD = 192 / 8,
@@ -51,6 +53,15 @@ static void add_stack(stack_pass *pass, uint64_t sp, uint64_t begin)
         pass->stack_count < MAX_STACKS) {
         pass->stacks[pass->stack_count++] = sp & ~UINT64_C(7);
     }
+}
+
+/* A frame on an alternate stack is live only while a handler runs there.  Go's alternate stacks lie
+ * beside the stacks of its functions, full of the frames of handlers that have returned. */
+static bool is_left_over(const uint64_t *frame, uint64_t at, uint64_t begin)
+{
+    uint64_t stack = frame[ALTERNATE_WORD], size = frame[ALTERNATE_SIZE_WORD];
+
+    return at - stack < size && begin - stack >= size;
 }
 
 static void adjust_frame(stack_pass *pass, uint64_t at, const uint64_t *frame)
@@ -91,7 +102,7 @@ static void adjust_stack(stack_pass *pass, uint64_t begin)
         for (uint32_t i = 0; i + SEGMENT_WORD < count && i < CHUNK_WORDS; i++) {
             const uint64_t *frame = &pass->words[i];
             if ((frame[SEGMENT_WORD] & UINT16_MAX) == USER_CODE_SEGMENT && (at + 8 * i) % 16 == 8 &&
-                is_restorer(pass->remote, frame[0])) {
+                !is_left_over(frame, at + 8 * i, begin) && is_restorer(pass->remote, frame[0])) {
                 adjust_frame(pass, at + 8 * i, frame);
                 add_stack(pass, frame[SP_WORD], begin);
             }

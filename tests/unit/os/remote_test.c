@@ -482,10 +482,44 @@ static void run_handler(void *user)
     raise(SIGUSR1);
 }
 
-static void the_frame_of_a_running_handler_is_found(void)
+static void do_nothing(int number)
+{
+    (void)number;
+}
+
+/* The alternate stack lies above the frame of the caller, on the same stack. */
+static void raise_on_alternate_stack(void (*handler)(int), char *bytes, size_t count)
+{
+    struct sigaction action = { .sa_handler = handler, .sa_flags = SA_ONSTACK };
+    stack_t stack = { .ss_sp = bytes, .ss_size = count };
+
+    sigaltstack(&stack, NULL);
+    sigaction(SIGUSR1, &action, NULL);
+    raise(SIGUSR1);
+}
+
+static void run_alternate_handler(void *user)
+{
+    char bytes[32768];
+
+    handler_runs = user;
+    raise_on_alternate_stack(run_in_handler, bytes, sizeof bytes);
+}
+
+static void end_alternate_handler(void *user)
+{
+    char bytes[32768];
+
+    handler_runs = user;
+    raise_on_alternate_stack(do_nothing, bytes, sizeof bytes);
+    run_in_handler(0); /* bytes has the frame, and no handler runs */
+}
+
+/* How many places the stopped target may continue at. */
+static uint32_t count_places(void (*run)(void *user))
 {
     _Atomic uint32_t *started = share_bytes(4096);
-    uint32_t pid = start_target(run_handler, (void *)started), visited = 0;
+    uint32_t pid = start_target(run, (void *)started), visited = 0;
     hfn_remote r = remote_of(pid);
 
     while (!atomic_load(started)) {
@@ -494,11 +528,23 @@ static void the_frame_of_a_running_handler_is_found(void)
     CHECK_EQ_I64(hfn_os_remote_open(&r), 0);
     CHECK_EQ_I64(hfn_os_remote_stop(&r, STOP_NS), 0);
     CHECK(hfn_os_remote_adjust(&r, move_none, &visited));
-    CHECK(visited >= 2); /* the handler, and the code that it interrupted */
     release_target(&r);
     hfn_os_remote_finish(&r);
     end_target(pid, SIGKILL);
     munmap((void *)started, 4096);
+    return visited;
+}
+
+/* The handler, and the code that it interrupted. */
+static void the_frame_of_a_running_handler_is_found(void)
+{
+    CHECK(count_places(run_handler) >= 2);
+    CHECK(count_places(run_alternate_handler) >= 2);
+}
+
+static void the_frame_of_a_handler_that_has_returned_is_not_found(void)
+{
+    CHECK_EQ_U64(count_places(end_alternate_handler), 1);
 }
 
 static const check_test tests[] = {
@@ -509,6 +555,7 @@ static const check_test tests[] = {
     CHECK_TEST(the_target_goes_on_unharmed_whichever_step_fails),
     CHECK_TEST(the_target_goes_on_unharmed_if_its_caller_is_killed),
     CHECK_TEST(the_frame_of_a_running_handler_is_found),
+    CHECK_TEST(the_frame_of_a_handler_that_has_returned_is_not_found),
 };
 
 int main(int argc, char **argv)
