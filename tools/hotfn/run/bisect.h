@@ -40,10 +40,17 @@ void bisect_end(bisect_setup *s);
  * the path of an --only-list file.  label is the name of the output file; a hooked run also writes
  * record.hfr in the folder.  False after a message if the run failed, or if it was interrupted. */
 bool bisect_trial(bisect_setup *s, const char *list, const char *label, bisect_outcome *out);
-/* Does the outcome differ from the bare one? */
-bool bisect_differs(const bisect_setup *s, const bisect_outcome *bare, const bisect_outcome *other);
+/* Run the --check command on the outcome's output; true: the outcome is bad. */
+bool bisect_check_fails(const bisect_setup *s, const bisect_outcome *o);
 /* "exit status 1", "signal 11", "no end within 10 s". */
 void bisect_format_outcome(const bisect_outcome *o, char *text, size_t text_bytes);
+
+/* bisect_outcome.c: the path of a file in the folder. */
+void bisect_make_path(const bisect_setup *s, const char *name, char path[PATH_MAX]);
+/* `hotfn run` itself failed: print its messages to stderr.  Returns false. */
+bool bisect_print_errors(const bisect_setup *s);
+/* Does the outcome differ from the bare one? */
+bool bisect_differs(const bisect_setup *s, const bisect_outcome *bare, const bisect_outcome *other);
 
 /* bisect_search.c: find a smallest subset of the items for which test(user, chosen, count) is true,
  * move it to the front of items and return its size.  test must be true for all items together. */

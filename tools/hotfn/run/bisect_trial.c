@@ -27,11 +27,6 @@ static uint64_t now_ns(void)
     return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
 
-static void path_in(const bisect_setup *s, const char *name, char *path)
-{
-    snprintf(path, PATH_MAX, "%s/%s", s->folder, name);
-}
-
 static bool report_failure(const char *what, const char *path)
 {
     fprintf(stderr, "hotfn bisect: %s: %s: %s\n", path, what, strerror(errno));
@@ -46,7 +41,7 @@ static bool keep_input(const bisect_setup *s)
     char path[PATH_MAX], bytes[65536];
     ssize_t n = 0;
 
-    path_in(s, "input", path);
+    bisect_make_path(s, "input", path);
     int out = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
     if (out < 0) {
         return report_failure("cannot be written", path);
@@ -84,7 +79,7 @@ void bisect_end(bisect_setup *s)
     char path[PATH_MAX];
 
     for (size_t i = 0; i < sizeof files / sizeof files[0]; i++) {
-        path_in(s, files[i], path);
+        bisect_make_path(s, files[i], path);
         unlink(path);
     }
     rmdir(s->folder);
@@ -137,9 +132,9 @@ static void become_trial(const bisect_setup *s, const char *list, const char *ou
 {
     char record[PATH_MAX], input[PATH_MAX], errors[PATH_MAX];
 
-    path_in(s, "record.hfr", record);
-    path_in(s, "input", input);
-    path_in(s, "errors", errors);
+    bisect_make_path(s, "record.hfr", record);
+    bisect_make_path(s, "input", input);
+    bisect_make_path(s, "errors", errors);
     prctl(PR_SET_PDEATHSIG, SIGTERM);
     sigprocmask(SIG_SETMASK, &old_mask, NULL);
     redirect_fd(isatty(STDIN_FILENO) ? "/dev/null" : input, O_RDONLY, STDIN_FILENO);
@@ -214,29 +209,13 @@ static void end_trial(bisect_setup *s, pid_t child, int *status)
     s->interrupted |= interrupted;
 }
 
-/* `hotfn run` itself failed: copy its messages to stderr. */
-static bool pass_errors_on(const bisect_setup *s)
-{
-    char path[PATH_MAX], line[1024];
-
-    path_in(s, "errors", path);
-    FILE *errors = fopen(path, "re");
-    while (errors && fgets(line, sizeof line, errors)) {
-        fputs(line, stderr);
-    }
-    if (errors) {
-        fclose(errors);
-    }
-    return false;
-}
-
 bool bisect_trial(bisect_setup *s, const char *list, const char *label, bisect_outcome *out)
 {
     char record[PATH_MAX];
     uint64_t begin = now_ns();
 
-    path_in(s, label, out->output);
-    path_in(s, "record.hfr", record);
+    bisect_make_path(s, label, out->output);
+    bisect_make_path(s, "record.hfr", record);
     unlink(record);
     fflush(NULL);
     pid_t child = fork();
@@ -256,33 +235,14 @@ bool bisect_trial(bisect_setup *s, const char *list, const char *label, bisect_o
         return false;
     }
     bool run_failed = list && WIFEXITED(out->status) && WEXITSTATUS(out->status) >= 125;
-    return run_failed && access(record, F_OK) != 0 ? pass_errors_on(s) : true;
+    return run_failed && access(record, F_OK) != 0 ? bisect_print_errors(s) : true;
 }
 
-/* ---- Comparing outcomes. */
-
-static bool same_bytes(const char *a, const char *b)
-{
-    FILE *x = fopen(a, "re"), *y = fopen(b, "re");
-    bool same = x && y;
-
-    for (int c = 0, d = 0; same && c != EOF;) {
-        c = getc(x);
-        d = getc(y);
-        same = c == d;
-    }
-    if (x) {
-        fclose(x);
-    }
-    if (y) {
-        fclose(y);
-    }
-    return same;
-}
+/* ---- The check. */
 
 /* Run the --check command: its stdin is the trial's stdout, and $STATUS is the trial's status as a
  * shell or timeout(1) reports it. */
-static bool check_fails(const bisect_setup *s, const bisect_outcome *o)
+bool bisect_check_fails(const bisect_setup *s, const bisect_outcome *o)
 {
     char status[16];
     int check_status = -1;
@@ -301,17 +261,6 @@ static bool check_fails(const bisect_setup *s, const bisect_outcome *o)
         _exit(127);
     }
     return child < 0 || waitpid(child, &check_status, 0) != child || check_status != 0;
-}
-
-bool bisect_differs(const bisect_setup *s, const bisect_outcome *bare, const bisect_outcome *other)
-{
-    if (s->by == BISECT_BY_COMMAND) {
-        return check_fails(s, other);
-    }
-    if (bare->hung != other->hung || (!bare->hung && bare->status != other->status)) {
-        return true;
-    }
-    return s->by == BISECT_BY_OUTPUT && !same_bytes(bare->output, other->output);
 }
 
 void bisect_format_outcome(const bisect_outcome *o, char *text, size_t text_bytes)

@@ -13,11 +13,6 @@ enum { RUN_FAILED_FROM = 125, CRASH_BITS = 0xC0 };
 
 static volatile LONG is_interrupted;
 
-static void path_in(const bisect_setup *s, const char *name, char *path)
-{
-    snprintf(path, PATH_MAX, "%s/%s", s->folder, name);
-}
-
 static bool report_failure(const char *what, const char *path)
 {
     fprintf(stderr, "hotfn bisect: %s: %s (error %lu of Windows)\n", path, what, GetLastError());
@@ -57,7 +52,7 @@ static bool keep_input(const bisect_setup *s)
     DWORD count, written, mode;
     bool ok = true;
 
-    path_in(s, "input", path);
+    bisect_make_path(s, "input", path);
     out = open_inherited(path, GENERIC_WRITE, CREATE_ALWAYS);
     if (out == INVALID_HANDLE_VALUE) {
         return report_failure("cannot be written", path);
@@ -109,7 +104,7 @@ void bisect_end(bisect_setup *s)
     char path[PATH_MAX];
 
     for (size_t i = 0; s->folder[0] && i < sizeof files / sizeof files[0]; i++) {
-        path_in(s, files[i], path);
+        bisect_make_path(s, files[i], path);
         unlink(path);
     }
     if (s->folder[0] && make_utf16(s->folder, folder, PATH_MAX)) {
@@ -168,7 +163,7 @@ static void put_run(line *l, const bisect_setup *s, const char *list)
 {
     char record[PATH_MAX];
 
-    path_in(s, "record.hfr", record);
+    bisect_make_path(s, "record.hfr", record);
     put_argument(l, s->self);
     put_argument(l, "run");
     for (int i = 0; i < s->run_argument_count; i++) {
@@ -290,30 +285,14 @@ static void end_trial(const trial *t, bool is_hooked)
 
 /* ---- A trial. */
 
-/* `hotfn run` itself failed: copy its messages to stderr. */
-static bool pass_errors_on(const bisect_setup *s)
-{
-    char path[PATH_MAX], text[1024];
-
-    path_in(s, "errors", path);
-    FILE *errors = fopen(path, "re");
-    while (errors && fgets(text, sizeof text, errors)) {
-        fputs(text, stderr);
-    }
-    if (errors) {
-        fclose(errors);
-    }
-    return false;
-}
-
 static bool start_trial(trial *t, const bisect_setup *s, const char *list, const char *output)
 {
     char input[PATH_MAX], errors[PATH_MAX];
     line l;
     bool ok = make_line(&l, s, list);
 
-    path_in(s, "input", input);
-    path_in(s, "errors", errors);
+    bisect_make_path(s, "input", input);
+    bisect_make_path(s, "errors", errors);
     ok = ok && start_process(t, l.text, open_inherited(input, GENERIC_READ, OPEN_EXISTING),
                              open_inherited(output, GENERIC_WRITE, CREATE_ALWAYS),
                              open_inherited(errors, GENERIC_WRITE, CREATE_ALWAYS));
@@ -327,8 +306,8 @@ bool bisect_trial(bisect_setup *s, const char *list, const char *label, bisect_o
     char record[PATH_MAX];
     trial t;
 
-    path_in(s, label, out->output);
-    path_in(s, "record.hfr", record);
+    bisect_make_path(s, label, out->output);
+    bisect_make_path(s, "record.hfr", record);
     unlink(record);
     if (!start_trial(&t, s, list, out->output)) {
         return false;
@@ -345,32 +324,13 @@ bool bisect_trial(bisect_setup *s, const char *list, const char *label, bisect_o
         return false;
     }
     bool run_failed = list && out->status >= RUN_FAILED_FROM;
-    return run_failed && access(record, F_OK) != 0 ? pass_errors_on(s) : true;
+    return run_failed && access(record, F_OK) != 0 ? bisect_print_errors(s) : true;
 }
 
-/* ---- Comparing outcomes. */
-
-static bool same_bytes(const char *a, const char *b)
-{
-    FILE *x = fopen(a, "re"), *y = fopen(b, "re");
-    bool same = x && y;
-
-    for (int c = 0, d = 0; same && c != EOF;) {
-        c = getc(x);
-        d = getc(y);
-        same = c == d;
-    }
-    if (x) {
-        fclose(x);
-    }
-    if (y) {
-        fclose(y);
-    }
-    return same;
-}
+/* ---- The check. */
 
 /* Run the --check command: its stdin is the trial's stdout, and %STATUS% is the trial's status. */
-static bool check_fails(const bisect_setup *s, const bisect_outcome *o)
+bool bisect_check_fails(const bisect_setup *s, const bisect_outcome *o)
 {
     wchar_t *text = calloc(LINE_UNITS, sizeof *text), status[16];
     trial t;
@@ -387,17 +347,6 @@ static bool check_fails(const bisect_setup *s, const bisect_outcome *o)
     }
     free(text);
     return result != 0;
-}
-
-bool bisect_differs(const bisect_setup *s, const bisect_outcome *bare, const bisect_outcome *other)
-{
-    if (s->by == BISECT_BY_COMMAND) {
-        return check_fails(s, other);
-    }
-    if (bare->hung != other->hung || (!bare->hung && bare->status != other->status)) {
-        return true;
-    }
-    return s->by == BISECT_BY_OUTPUT && !same_bytes(bare->output, other->output);
 }
 
 void bisect_format_outcome(const bisect_outcome *o, char *text, size_t text_bytes)
