@@ -4,11 +4,12 @@
  * A thread that limits its system calls (seccomp) could be killed for the next call that a hook
  * makes, so the calls that its filter forbids are not made from then on.
  *
- * A thread that disables the processor's counter
- * for itself (PR_TSC_SIGSEGV, or SECCOMP_MODE_STRICT, which forbids nearly all system calls too)
- * would be killed by its next timed call.  So timing stops reading the counter before the system
- * call is made; every call is passed to the next definition.  Code that makes such a system call by
- * its own instruction is found when the code is analysed (arch/x86/disables_tsc.c). */
+ * A thread that disables the processor's counter for itself (PR_TSC_SIGSEGV, or strict mode) would
+ * be killed by its next timed call.  So timing stops reading the counter before the system call is
+ * made.  Code that makes such a system call by its own instruction is found when the code is
+ * analysed (arch/x86/disables_tsc.c).
+ *
+ * Every call is passed to the next definition. */
 #include "counters/thread_row.h"
 #include "counters/timing/timing.h"
 #include "os/hot_path.h"

@@ -27,7 +27,7 @@ static hfn_module_rules get_module_rules(const hotfn_launch *l)
         .needs_loader = !l->attachment && (!l->kit || l->options.module_count > 0),
         .needs_allocators = (l->options.flags & HOTFN_LAUNCH_ALLOC) != 0,
         .replaced = runtime         ? runtime->libraries
-                    : l->attachment ? hfn_attachment_find_libraries(l)
+                    : l->attachment ? hfn_attachment_find_libraries()
                                     : NULL,
     };
 }

@@ -54,8 +54,8 @@ bool hfn_os_hot_disables_tsc(long number, unsigned long option, unsigned long mo
 #define HFN_CALLS_CLAIM 1u  /* thread_id, process_id, thread_is_gone, wall_ns, thread_name  */
 #define HFN_CALLS_OTHERS 2u /* process_is_gone, read_word                                   */
 #define HFN_CALLS_TIME 4u   /* cpu_ns, read_thread                                          */
-#define HFN_CALLS_FORK 8u   /* parent_id, process_namespace, pages, words of other threads  */
-#define HFN_CALLS_CHECK 16u /* read_bytes, pages                                            */
+#define HFN_CALLS_FORK 8u   /* process_id, parent_id, process_namespace, monotonic_ns, pages */
+#define HFN_CALLS_CHECK 16u /* process_id, wall_ns, read_bytes, pages                       */
 #define HFN_CALLS_ALL 31u
 /* The groups that would end the program, or trap, once it has made a system call with these
  * arguments, because the call limits those that a thread may make (seccomp: strict mode, or a

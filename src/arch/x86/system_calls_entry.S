@@ -7,7 +7,7 @@
 
 #include <asm/unistd.h>
 
-/* Call hfn_core_note_call(number, a, b, c) with the numbers in the registers number to c. */
+/* Call hfn_core_note_call(number, a, b, c) and keep all registers. */
 .macro note_call number, a, b, c
     .irp    register, rax, rdi, rsi, rdx, rcx, r8, r9
     pushq   %\register

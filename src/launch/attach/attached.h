@@ -17,8 +17,8 @@ typedef struct hfn_attachment hfn_attachment;
 const char *hfn_attachment_find_refusal(const hotfn_launch_options *options);
 /* Globs on the files of the modules that are hooked even if no function of them is selected; NULL:
  * none. */
-const char *const *hfn_attachment_find_libraries(const hotfn_launch *launch);
-/* Flags of scans (HOTFN_SCAN_*) for timed calls, besides HOTFN_SCAN_TIMING. */
+const char *const *hfn_attachment_find_libraries(void);
+/* Flags of scans (HOTFN_SCAN_*) for timed calls, in addition to HOTFN_SCAN_TIMING. */
 uint32_t hfn_attachment_get_scan_flags(void);
 /* NULL: no memory. */
 hfn_attachment *hfn_attachment_create(const hotfn_env *env, hotfn_launch *launch, uint32_t pid);

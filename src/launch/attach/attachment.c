@@ -4,7 +4,7 @@
 #include "launch/attach/attachment.h"
 
 #include "base/status.h"
-#include "launch/attach/timing.h"
+#include "launch/attach/replaced.h"
 #include "os/os.h"
 
 const char *hfn_attachment_find_refusal(const hotfn_launch_options *o)
@@ -12,9 +12,8 @@ const char *hfn_attachment_find_refusal(const hotfn_launch_options *o)
     return o->flags & HOTFN_LAUNCH_BY_HOOK ? "only Windows has message hooks" : NULL;
 }
 
-const char *const *hfn_attachment_find_libraries(const hotfn_launch *l)
+const char *const *hfn_attachment_find_libraries(void)
 {
-    (void)l;
     return hfn_replaced_libraries;
 }
 

@@ -23,7 +23,7 @@
 
 enum { HFN_ATTACH_BUFFER_BYTES = 1 << 20, HFN_WORD_CANDIDATES = 2 };
 
-/* A function of the C library that is replaced by one of the core (timing.h). */
+/* A function of the C library that is replaced by one of the core (replaced.h). */
 enum {
     HFN_REPLACED_FIND_OBJECT = 0,
     HFN_REPLACED_ITERATE_PHDR,

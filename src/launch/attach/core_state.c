@@ -2,6 +2,7 @@
 /* The core in the target: its bytes, and the variables that it reads (counters/core).  Pointers are
  * addresses in the target. */
 #include "launch/attach/attachment.h"
+#include "launch/attach/replaced.h"
 #include "launch/attach/timing.h"
 
 #include "arch/stub.h"
@@ -76,7 +77,7 @@ static hfn_time_engine make_engine(const hfn_attachment *a, const hfn_time_memor
     };
 
     h->call_stack_bytes = hfn_stub_get_call_stack_bytes();
-    if (hfn_timed_sees_filters(a)) {
+    if (hfn_replaced_sees_filters(a)) {
         hfn_timing_start_waiting(&engine, h);
     }
     engine.flags |= h->flags & HOTFN_TIMING_WAITING;
@@ -131,7 +132,7 @@ bool hfn_core_write(const hfn_attachment *a)
     return write_variable(a, 0, hfn_core.bytes, hfn_core.byte_count) &&
            write_variable(a, hfn_core.rows_at, &rows, sizeof rows) &&
            write_variable(a, hfn_core.word_at_at, &a->word_at, sizeof a->word_at) &&
-           write_words(a, &rows) && hfn_timed_write_originals(a) && write_time(a);
+           write_words(a, &rows) && hfn_replaced_write_originals(a) && write_time(a);
 }
 
 /* As thread_row.c describes a row that a thread begins. */

@@ -14,6 +14,7 @@
  */
 #include "launch/attach/attachment.h"
 #include "launch/attach/call_sites.h"
+#include "launch/attach/replaced.h"
 #include "launch/attach/stack_growth.h"
 #include "launch/attach/timing.h"
 
@@ -88,7 +89,7 @@ static void mirror_module(hfn_attachment *a, const hfn_remote_module *module, ui
         return;
     }
     m->live_module = live_module;
-    hfn_timed_find_functions(a, m, module->path);
+    hfn_replaced_find(a, m, module->path);
 }
 
 static bool add_module(void *user, const hfn_remote_module *module)
@@ -113,7 +114,7 @@ static uint32_t *choose_slots(hfn_attachment *a, const hfn_mirror *m, uint32_t f
     uint32_t *chosen = hfn_allocate_zeroed(&a->env, function_count * sizeof *chosen);
 
     for (uint32_t i = 0; chosen && i < function_count; i++) {
-        chosen[i] = hfn_timed_is_replaced(m, i) ? HOTFN_NO_SLOT : slots[i];
+        chosen[i] = hfn_replaced_has(m, i) ? HOTFN_NO_SLOT : slots[i];
     }
     return chosen;
 }
@@ -226,7 +227,7 @@ static hotfn_status build_hooks(hfn_attachment *a, hotfn_error *err)
     for (size_t i = 0; i < a->mirror_count; i++) {
         if (a->mirrors[i].plan) {
             request_hooks(a, &a->mirrors[i]);
-            hfn_timed_request_hooks(a, &a->mirrors[i]);
+            hfn_replaced_request(a, &a->mirrors[i]);
         }
     }
     a->stats = (hotfn_commit_stats)HOTFN_COMMIT_STATS_INIT;
@@ -479,7 +480,7 @@ static void mark_dropped(hfn_attachment *a, const hfn_mirror *m)
 
     hfn_live_get_module(a->launch->live, m->live_module, &known);
     for (uint32_t i = 0; i < known.function_count; i++) {
-        a->stats.hooked -= slots[i] != HOTFN_NO_SLOT && !hfn_timed_is_replaced(m, i);
+        a->stats.hooked -= slots[i] != HOTFN_NO_SLOT && !hfn_replaced_has(m, i);
     }
     hfn_live_set_module(a->launch->live, m->live_module, known.flags | HOTFN_MODULE_UNLOADED,
                         m->base, "was unloaded, or its code was changed, during the attach");
@@ -492,7 +493,7 @@ static void mark_hooked(hfn_live *live, const hfn_mirror *m)
 
     hfn_live_get_module(live, m->live_module, &known);
     for (uint32_t i = 0; i < known.function_count; i++) {
-        bool is_replaced = hfn_timed_is_replaced(m, i);
+        bool is_replaced = hfn_replaced_has(m, i);
         if (slots[i] != HOTFN_NO_SLOT) {
             hfn_live_set_function(live, m->live_module, i,
                                   is_replaced ? HOTFN_STATE_REFUSED : HOTFN_STATE_HOOKED,

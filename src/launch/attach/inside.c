@@ -32,12 +32,12 @@ static const inside *get_const_inside(const hfn_attachment *attachment)
 
 const char *hfn_attachment_find_refusal(const hotfn_launch_options *o)
 {
-    return o->flags & HOTFN_LAUNCH_DURABLE ? "a live record is not kept in a file on Windows" : NULL;
+    return o->flags & HOTFN_LAUNCH_DURABLE ? "a live record is not kept in a file on Windows"
+                                           : NULL;
 }
 
-const char *const *hfn_attachment_find_libraries(const hotfn_launch *l)
+const char *const *hfn_attachment_find_libraries(void)
 {
-    (void)l;
     return NULL;
 }
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* HOT PATH: which of our own system calls a thread can still make once it has limited its calls
- * (seccomp).  The filter is a program in classic BPF; it is run here, for each of our calls, before
- * the kernel gets it (Linux, Documentation/userspace-api/seccomp_filter.rst; net/core/filter.c has
- * the same loop). */
+ * (seccomp).  The filter is a program in classic BPF, which is run here for each of our calls
+ * before the kernel gets it (Linux, Documentation/userspace-api/seccomp_filter.rst).  The kernel
+ * has not checked the program yet, so nothing is believed of it. */
 #include "os/hot_path.h"
 
 #include <linux/audit.h>
@@ -41,6 +41,7 @@
 #endif
 
 enum { WALL_CLOCK = 0, MONOTONIC_CLOCK = 1, CPU_CLOCK = 3, ANY_DESCRIPTOR = 3 };
+#define OWN_PID UINT64_C(0x100000000) /* replaced by the id of this process */
 
 typedef struct own_call {
     uint32_t groups;
@@ -49,22 +50,19 @@ typedef struct own_call {
 } own_call;
 
 static const own_call own_calls[] = {
-    { HFN_CALLS_CLAIM | HFN_CALLS_FORK, SYS_gettid, { 0 } },
-    { HFN_CALLS_CLAIM | HFN_CALLS_FORK | HFN_CALLS_CHECK, SYS_getpid, { 0 } },
-    { HFN_CALLS_CLAIM, SYS_tgkill, { 0 } },
+    { HFN_CALLS_CLAIM, SYS_gettid, { 0 } },
+    { HFN_CALLS_ALL & ~HFN_CALLS_TIME, SYS_getpid, { 0 } },
+    { HFN_CALLS_CLAIM, SYS_tgkill, { OWN_PID } },
     { HFN_CALLS_CLAIM | HFN_CALLS_CHECK, CLOCK_CALL, { WALL_CLOCK } },
     { HFN_CALLS_CLAIM, SYS_prctl, { PR_GET_NAME } },
     { HFN_CALLS_OTHERS, SYS_kill, { 0 } },
-    { HFN_CALLS_OTHERS | HFN_CALLS_FORK | HFN_CALLS_CHECK,
-      SYS_process_vm_readv,
-      { 0, 0, 1, 0, 1 } },
+    { HFN_CALLS_OTHERS | HFN_CALLS_CHECK, SYS_process_vm_readv, { OWN_PID, 0, 1, 0, 1 } },
     { HFN_CALLS_TIME, CLOCK_CALL, { CPU_CLOCK } },
     { HFN_CALLS_TIME, SYS_openat, { (uint64_t)-100 } },
     { HFN_CALLS_TIME, SYS_read, { ANY_DESCRIPTOR } },
     { HFN_CALLS_TIME, SYS_close, { ANY_DESCRIPTOR } },
     { HFN_CALLS_FORK, SYS_getppid, { 0 } },
     { HFN_CALLS_FORK, CLOCK_CALL, { MONOTONIC_CLOCK } },
-    { HFN_CALLS_FORK, SYS_process_vm_writev, { 0, 0, 1, 0, 1 } },
     { HFN_CALLS_FORK | HFN_CALLS_CHECK,
       MAP_CALL,
       { 0, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE,
@@ -126,8 +124,18 @@ static void load_value(machine *m, const struct sock_filter *i, const struct sec
     *(BPF_CLASS(i->code) == BPF_LD ? &m->a : &m->x) = value;
 }
 
-/* The value that the filter returns for the call.  The kernel has not checked the program yet: one
- * that runs off its end, which the kernel refuses, kills here. */
+/* A jump behind the end, which the kernel refuses, ends the loop. */
+static uint32_t find_next(const machine *m, const struct sock_filter *i, uint32_t b, uint32_t at,
+                          uint32_t length)
+{
+    uint32_t distance = BPF_OP(i->code) == BPF_JA            ? i->k
+                        : is_taken(BPF_OP(i->code), m->a, b) ? i->jt
+                                                             : i->jf;
+
+    return distance < length - at ? at + distance : length - 1;
+}
+
+/* The value that the filter returns for the call; a program that runs off its end kills. */
 static uint32_t run_filter(const struct sock_fprog *filter, const struct seccomp_data *data)
 {
     machine m = { 0 };
@@ -142,11 +150,7 @@ static uint32_t run_filter(const struct sock_fprog *filter, const struct seccomp
         case BPF_ST: m.memory[i->k % BPF_MEMWORDS] = m.a; break;
         case BPF_STX: m.memory[i->k % BPF_MEMWORDS] = m.x; break;
         case BPF_ALU: m.a = calculate_value(BPF_OP(i->code), m.a, b); break;
-        case BPF_JMP:
-            at += BPF_OP(i->code) == BPF_JA           ? i->k
-                  : is_taken(BPF_OP(i->code), m.a, b) ? i->jt
-                                                      : i->jf;
-            break;
+        case BPF_JMP: at = find_next(&m, i, b, at, filter->len); break;
         case BPF_RET: return BPF_RVAL(i->code) == BPF_A ? m.a : i->k;
         default: /* BPF_MISC */
             if (BPF_MISCOP(i->code) == BPF_TAX) {
@@ -167,7 +171,7 @@ static bool is_harmless(uint32_t returned)
     return action == SECCOMP_RET_ALLOW || action == SECCOMP_RET_LOG || action == SECCOMP_RET_ERRNO;
 }
 
-static uint32_t find_in_filter(const struct sock_fprog *filter)
+static uint32_t find_in_filter(const struct sock_fprog *filter, uint32_t pid)
 {
     uint32_t forbidden = 0;
 
@@ -177,7 +181,7 @@ static uint32_t find_in_filter(const struct sock_fprog *filter)
                                      .instruction_pointer =
                                          (uint64_t)(uintptr_t)hfn_os_hot_find_forbidden };
         for (size_t i = 0; i < 6; i++) {
-            data.args[i] = own_calls[n].arguments[i];
+            data.args[i] = own_calls[n].arguments[i] == OWN_PID ? pid : own_calls[n].arguments[i];
         }
         if (!is_harmless(run_filter(filter, &data))) {
             forbidden |= own_calls[n].groups;
@@ -204,7 +208,7 @@ static uint32_t find_in_filter_at(uint64_t address)
     }
     if (hfn_os_hot_read_bytes((uint64_t)(uintptr_t)filter.filter, copy, byte_count) == byte_count) {
         filter.filter = copy;
-        forbidden = find_in_filter(&filter);
+        forbidden = find_in_filter(&filter, hfn_os_hot_process_id());
     }
     hfn_os_hot_unmap_pages(copy, byte_count);
     return forbidden;
