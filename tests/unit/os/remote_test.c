@@ -508,7 +508,7 @@ static void run_alternate_handler(void *user)
 
 static void end_alternate_handler(void *user)
 {
-    char bytes[32768];
+    char bytes[32768] = { 0 }; /* without the frames of handlers of earlier tests */
 
     handler_runs = user;
     raise_on_alternate_stack(do_nothing, bytes, sizeof bytes);
