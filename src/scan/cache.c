@@ -11,6 +11,12 @@
 #include <stdio.h>
 #include <string.h>
 
+static uint64_t mix_text(uint64_t hash, const char *text)
+{
+    return hfn_hash_bytes(hash, text, strlen(text) + 1);
+}
+
+/* Mix the file number, size and times of a file into the hash. */
 static uint64_t mix_facts(uint64_t hash, const char *path)
 {
     hfn_os_file_info file;
@@ -22,56 +28,61 @@ static uint64_t mix_facts(uint64_t hash, const char *path)
     return hash;
 }
 
-/* Mix the name, size and times of another input file into the hash. */
-static uint64_t mix_file(uint64_t hash, const char *path)
-{
-    return hfn_hash_bytes(mix_facts(hash, path), path, strlen(path) + 1);
-}
-
-/* If the module contains this function, mix the facts of its file into the hash *user. */
+/* If the module contains this function, mix its file into the key: another hotfn has files of its
+ * own in the folder, and another build of the same hotfn may have other verdicts. */
 static bool mix_if_own(void *user, const hfn_os_module *module)
 {
-    uint64_t *hash = user, here = (uint64_t)(uintptr_t)&hfn_scan_stamp;
+    hfn_scan_key *key = user;
+    uint64_t here = (uint64_t)(uintptr_t)&hfn_scan_get_key;
+    const char *path = module->is_main ? hfn_os_get_program_path() : module->path;
+
     if (here < module->base || here >= module->end) {
         return true;
     }
-    *hash = mix_facts(*hash, module->is_main ? hfn_os_get_program_path() : module->path);
+    key->name = mix_text(key->name, path);
+    key->stamp = mix_facts(key->stamp, path);
     return false;
 }
 
-uint64_t hfn_scan_stamp(const char *path, const hfn_os_file_info *file,
-                        const hotfn_scan_options *options, const hotfn_env *env)
+hfn_scan_key hfn_scan_get_key(const char *path, const hfn_os_file_info *file,
+                              const hotfn_scan_options *options, const hotfn_env *env)
 {
-    uint64_t facts[] = { HFN_SCAN_VERSION,     file->device,   file->inode,
-                         hfn_file_stamp(file), options->flags, env->decompress_fn != NULL };
-    uint64_t hash = hfn_hash_bytes(HFN_HASH_BEGIN, facts, sizeof facts);
-    hfn_os_each_module(mix_if_own, &hash); /* another build of hotfn may have other verdicts */
-    hash = hfn_hash_bytes(hash, hotfn_get_version(), strlen(hotfn_get_version()));
+    uint64_t choices[] = { HFN_SCAN_VERSION, options->flags, env->decompress_fn != NULL };
+    uint64_t facts[] = { file->device, file->inode, hfn_file_stamp(file) };
+    hfn_scan_key key;
+
+    key.name = hfn_hash_bytes(HFN_HASH_BEGIN, choices, sizeof choices);
+    key.name = mix_text(key.name, path);
+    key.stamp = hfn_hash_bytes(HFN_HASH_BEGIN, facts, sizeof facts);
+    key.stamp = mix_text(key.stamp, hotfn_get_version());
+    hfn_os_each_module(mix_if_own, &key);
     for (uint32_t i = 0; i < options->symbol_dir_count; i++) {
-        hash = hfn_hash_bytes(hash, options->symbol_dirs[i], strlen(options->symbol_dirs[i]) + 1);
+        key.name = mix_text(key.name, options->symbol_dirs[i]);
     }
     if (options->map_path) {
-        hash = mix_file(hash, options->map_path);
+        key.name = mix_text(key.name, options->map_path);
+        key.stamp = mix_facts(key.stamp, options->map_path);
     }
-    return hfn_hash_bytes(hash, path, strlen(path));
+    key.stamp = hfn_hash_bytes(key.stamp, &key.name, sizeof key.name);
+    return key;
 }
 
 enum { NAME_BYTES = 8192 }; /* longer than any path, so that a shortened one cannot be opened */
 
-static void write_cache_name(char out[NAME_BYTES], const char *folder, uint64_t stamp)
+static void write_cache_path(char out[NAME_BYTES], const char *folder, uint64_t name)
 {
-    snprintf(out, NAME_BYTES, "%s/%016llx.scan", folder, (unsigned long long)stamp);
+    snprintf(out, NAME_BYTES, "%s/%016llx.scan", folder, (unsigned long long)name);
 }
 
-const uint8_t *hfn_scan_cache_load(const char *folder, uint64_t stamp, uint64_t *bytes)
+const uint8_t *hfn_scan_cache_load(const char *folder, uint64_t name, uint64_t *bytes)
 {
-    char name[NAME_BYTES];
+    char path[NAME_BYTES];
     hfn_os_file_info info;
     hfn_os_file file;
     void *block = NULL;
 
-    write_cache_name(name, folder, stamp);
-    if (hfn_os_open_file(&file, name, HFN_OS_READ) != 0) {
+    write_cache_path(path, folder, name);
+    if (hfn_os_open_file(&file, path, HFN_OS_READ) != 0) {
         return NULL;
     }
     if (hfn_os_get_file_info(file, &info) == 0 && info.kind == HFN_OS_REGULAR_FILE && info.is_own &&
@@ -88,23 +99,23 @@ void hfn_scan_cache_unload(const uint8_t *block, uint64_t bytes)
     hfn_os_unmap((uint64_t)(uintptr_t)block, bytes);
 }
 
-hfn_os_error hfn_scan_cache_store(const char *folder, uint64_t stamp, const uint8_t *block,
+hfn_os_error hfn_scan_cache_store(const char *folder, uint64_t name, const uint8_t *block,
                                   uint64_t bytes)
 {
-    char name[NAME_BYTES], temporary[NAME_BYTES + 32];
+    char path[NAME_BYTES], temporary[NAME_BYTES + 32];
     hfn_os_file file;
     hfn_os_error error;
 
-    write_cache_name(name, folder, stamp);
+    write_cache_path(path, folder, name);
     hfn_os_make_folders(folder);
-    error = hfn_os_create_temporary(&file, name, HFN_OS_PRIVATE, temporary, sizeof temporary);
+    error = hfn_os_create_temporary(&file, path, HFN_OS_PRIVATE, temporary, sizeof temporary);
     if (error != 0) {
         return error;
     }
     error = hfn_os_write_next(file, block, bytes);
     hfn_os_close_file(file);
     if (error == 0) {
-        error = hfn_os_replace_file(temporary, name);
+        error = hfn_os_replace_file(temporary, path);
     }
     if (error != 0) {
         hfn_os_remove_file(temporary);

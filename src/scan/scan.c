@@ -34,19 +34,19 @@ static void unload_block(hotfn_scan *scan)
     scan->is_mapped = false;
 }
 
-static bool load_from_cache(hotfn_scan *scan, const hotfn_scan_options *o, uint64_t stamp)
+static bool load_from_cache(hotfn_scan *scan, const hotfn_scan_options *o, hfn_scan_key key)
 {
     uint64_t bytes;
-    const uint8_t *block = hfn_scan_cache_load(o->cache_folder, stamp, &bytes);
+    const uint8_t *block = hfn_scan_cache_load(o->cache_folder, key.name, &bytes);
     if (!block) {
         return false;
     }
     scan->block = (hfn_span){ block, bytes, false };
     scan->is_mapped = true;
-    if (hfn_scan_check(scan->block, &scan->header) && scan->header.stamp == stamp &&
+    if (hfn_scan_check(scan->block, &scan->header) &&
         hfn_plan_is_whole(block + scan->header.plan_offset, scan->header.plan_bytes)) {
         /* The block is unchanged; the code that opens the plan validates its content. */
-        if (!is_outdated(scan, o)) {
+        if (scan->header.stamp == key.stamp && !is_outdated(scan, o)) {
             return true;
         }
     } else {
@@ -58,11 +58,11 @@ static bool load_from_cache(hotfn_scan *scan, const hotfn_scan_options *o, uint6
 }
 
 static hotfn_status compute_block(hotfn_scan *scan, const hotfn_scan_options *options,
-                                  uint64_t stamp, hotfn_error *err)
+                                  hfn_scan_key key, hotfn_error *err)
 {
     uint8_t *block;
     uint64_t bytes;
-    hotfn_status s = hfn_scan_make(&block, &bytes, scan->path, options, stamp, &scan->env, err);
+    hotfn_status s = hfn_scan_make(&block, &bytes, scan->path, options, key.stamp, &scan->env, err);
     if (s != HOTFN_OK) {
         return s;
     }
@@ -73,7 +73,7 @@ static hotfn_status compute_block(hotfn_scan *scan, const hotfn_scan_options *op
     }
     if (options->cache_folder && scan->stamp_is_reliable &&
         !(scan->header.missing & HFN_SCAN_LACKS_UNPACKED)) {
-        hfn_os_error error = hfn_scan_cache_store(options->cache_folder, stamp, block, bytes);
+        hfn_os_error error = hfn_scan_cache_store(options->cache_folder, key.name, block, bytes);
         if (error != 0) {
             hfn_log_message(&scan->env, HOTFN_LOG_WARNING,
                             "%s: the scan of %s could not be stored (%s)", options->cache_folder,
@@ -152,9 +152,9 @@ hotfn_status hotfn_scan_open(hotfn_scan **out, const char *path, const hotfn_sca
     if (status != HOTFN_OK) {
         return status;
     }
-    uint64_t stamp = hfn_scan_stamp(path, &file, &o, &scan->env);
-    if (!o.cache_folder || !load_from_cache(scan, &o, stamp)) {
-        status = compute_block(scan, &o, stamp, err);
+    hfn_scan_key key = hfn_scan_get_key(path, &file, &o, &scan->env);
+    if (!o.cache_folder || !load_from_cache(scan, &o, key)) {
+        status = compute_block(scan, &o, key, err);
     }
     return return_or_close_scan(scan, status, out);
 }

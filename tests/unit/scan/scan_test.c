@@ -132,6 +132,44 @@ static void a_scan_without_the_compressed_names_is_not_cached(void)
     free(b);
 }
 
+static uint32_t count_files(const char *where)
+{
+    uint32_t count = 0;
+    DIR *dir = opendir(where);
+
+    for (struct dirent *entry; dir && (entry = readdir(dir));) {
+        count += entry->d_name[0] != '.';
+    }
+    closedir(dir);
+    return count;
+}
+
+static void the_scan_of_a_new_version_replaces_the_old_one(void)
+{
+    char where[64], path[64], command[400];
+    hotfn_scan_options options = HOTFN_SCAN_OPTIONS_INIT;
+    hotfn_scan *scan = NULL;
+
+    snprintf(where, sizeof where, "%s/versions", folder);
+    snprintf(path, sizeof path, "%s-copy", folder);
+    options.cache_folder = where;
+    for (uint32_t i = 0; i < 6; i++) {
+        if (i % 2 == 0) { /* another inode and another size */
+            snprintf(command, sizeof command,
+                     "cp /proc/%d/exe %s.new && head -c %u /dev/zero >> %s.new && mv %s.new %s",
+                     (int)getpid(), path, i, path, path, path);
+            CHECK(system(command) == 0);
+            wait_until_stamp_is_reliable(path);
+        }
+        CHECK(hotfn_scan_open(&scan, path, &options, NULL, NULL) == HOTFN_OK);
+        CHECK_EQ_U64(get_info(scan).from_cache, i % 2);
+        CHECK_EQ_U64(count_files(where), 1);
+        hotfn_scan_close(scan);
+    }
+    snprintf(command, sizeof command, "rm -r %s %s", where, path);
+    CHECK(system(command) == 0);
+}
+
 /* Overwrite two bytes of each file in the cache folder. */
 static void damage_cache(long at)
 {
@@ -210,6 +248,7 @@ static const check_test tests[] = {
     CHECK_TEST(main_is_hookable),
     CHECK_TEST(a_cached_scan_equals_a_fresh_one),
     CHECK_TEST(a_scan_without_the_compressed_names_is_not_cached),
+    CHECK_TEST(the_scan_of_a_new_version_replaces_the_old_one),
     CHECK_TEST(a_broken_cache_file_is_replaced),
     CHECK_TEST(a_cache_file_of_another_user_is_ignored),
     CHECK_TEST(a_truncated_block_is_refused_at_every_length),
