@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-# Sourced by the other scripts in this folder: paths, and the function that configures a build folder.
+# Sourced by the other scripts in this folder: paths, help, and the function that configures a build folder.
 
 root=$(dirname "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")")
 build=${HOTFN_BUILD:-$root/build}
@@ -9,6 +9,15 @@ if ! command -v apt-get >/dev/null && [ ! -x "$python" ]; then
     python=$(command -v python3 || true)
 fi
 export LC_ALL=C.UTF-8
+
+# --help prints the comment at the top of a script, unless the script has a help of its own.
+case " $* " in
+    *" --help "* | *" -h "*)
+        if [ -z "${own_help:-}" ]; then
+            sed -n '3,/^[^#]/s/^# \{0,1\}//p' "$0"
+            exit 0
+        fi ;;
+esac
 
 die() {
     echo "${0##*/}: $*" >&2
