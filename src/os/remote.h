@@ -87,7 +87,7 @@ void hfn_os_remote_check(uint32_t pid, hfn_remote_check_fn report, void *user);
 /* Open its memory, whether its threads are stopped or not. */
 hfn_os_error hfn_os_remote_open(hfn_remote *remote);
 void hfn_os_remote_close(hfn_remote *remote);
-/* Has the process ended or replaced its program since its memory was opened? */
+/* Has the process ended, or replaced its program since its memory was opened? */
 bool hfn_os_remote_was_replaced(const hfn_remote *remote);
 bool hfn_os_remote_read(const hfn_remote *remote, uint64_t address, void *out, uint32_t byte_count);
 bool hfn_os_remote_write(const hfn_remote *remote, uint64_t address, const void *bytes,

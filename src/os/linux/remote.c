@@ -81,11 +81,15 @@ void hfn_os_remote_close(hfn_remote *r)
  * page is mapped at 0 (Linux, fs/proc/base.c, mem_rw). */
 bool hfn_os_remote_was_replaced(const hfn_remote *r)
 {
+    char path[HFN_PROC_PATH_BYTES], byte;
+    hfn_os_file_info info;
     uint64_t done = 0;
-    char byte;
 
-    return hfn_os_is_open(r->memory) && hfn_os_read_at(r->memory, 0, &byte, 1, &done) == 0 &&
-           done == 0;
+    if (!hfn_os_is_open(r->memory)) { /* it could not be opened */
+        snprintf(path, sizeof path, "/proc/%u", r->pid);
+        return hfn_os_get_path_info(path, &info) != 0;
+    }
+    return hfn_os_read_at(r->memory, 0, &byte, 1, &done) == 0 && done == 0;
 }
 
 bool hfn_os_remote_read(const hfn_remote *r, uint64_t address, void *out, uint32_t byte_count)

@@ -547,6 +547,29 @@ static void the_frame_of_a_handler_that_has_returned_is_not_found(void)
     CHECK_EQ_U64(count_places(end_alternate_handler), 1);
 }
 
+static void wait_for_signals(void *user)
+{
+    (void)user;
+    for (;;) {
+        pause();
+    }
+}
+
+/* An attach that comes too late explains that the process has ended. */
+static void a_process_that_ended_before_it_was_opened_was_replaced(void)
+{
+    uint32_t pid = start_target(wait_for_signals, NULL);
+    hfn_remote r = remote_of(pid);
+
+    CHECK_EQ_I64(hfn_os_remote_open(&r), 0);
+    CHECK(!hfn_os_remote_was_replaced(&r));
+    hfn_os_remote_close(&r);
+    CHECK(!hfn_os_remote_was_replaced(&r));
+    end_target(pid, SIGKILL);
+    CHECK(hfn_os_remote_open(&r) != 0);
+    CHECK(hfn_os_remote_was_replaced(&r));
+}
+
 static const check_test tests[] = {
     CHECK_TEST(processes_that_cannot_be_entered_are_refused_with_the_reason),
     CHECK_TEST(a_process_that_filters_its_system_calls_is_refused),
@@ -554,6 +577,7 @@ static const check_test tests[] = {
     CHECK_TEST(a_stopped_process_maps_pages_and_files_and_continues),
     CHECK_TEST(the_target_goes_on_unharmed_whichever_step_fails),
     CHECK_TEST(the_target_goes_on_unharmed_if_its_caller_is_killed),
+    CHECK_TEST(a_process_that_ended_before_it_was_opened_was_replaced),
     CHECK_TEST(the_frame_of_a_running_handler_is_found),
     CHECK_TEST(the_frame_of_a_handler_that_has_returned_is_not_found),
 };
