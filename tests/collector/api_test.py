@@ -4,6 +4,7 @@ import gzip
 import json
 import os
 import pathlib
+import random
 import re
 import socket
 import statistics
@@ -12,7 +13,7 @@ import time
 import uuid
 
 import harness
-from harness import Collector, encode_names, encode_run, image_of, module_head, number
+from harness import Collector, count_folds, encode_names, encode_run, image_of, module_head, number
 
 NAMES = {0x10: "alpha", 0x20: "beta<int>(char const&)", 0x30: "gamma"}
 CLIENTS = [uuid.UUID(int=i + 1) for i in range(5)]
@@ -76,6 +77,70 @@ def selections_limit_what_is_folded(place):
         assert (value(to=middle), value(**{"from": middle}), value(client=CLIENTS[1].hex)) == (1, 2, 2)
         labels = {(x["key"], x["value"]): x["clients"] for x in c.get("labels", app="game")["labels"]}
         assert labels == {("level", "1"): 1, ("level", "2"): 1, ("map", "a b&c"): 1}, labels
+
+
+def a_search_reads_no_run_again(place):
+    with Collector(place) as c:
+        for client, counts in zip(CLIENTS, COUNTS):
+            c.push("one", counts, client)
+        assert c.get("hot", app="game")["found"] == 3 and count_folds(c) == 1
+        c.put_names(encode_names("one", NAMES))  # names are not kept
+        first = rows(c.get("hot", app="game"))
+        assert first.keys() == set(NAMES.values())
+        assert rows(c.get("hot", app="game", q="alp")) == {"alpha": first["alpha"]}
+        assert rows(c.get("hot", app="game", sort="name", offset=2)) == {"gamma": first["gamma"]}
+        assert b"alpha" in c.request("GET", "/api/v1/export", app="game")[2] and count_folds(c) == 1
+        diff = {"app": "game", "base": image_of("one"), "agg": "sum", "kind": "same"}
+        assert c.get("diff", **diff)["found"] == 3 and c.get("diff", **diff, q="alp")["found"] == 1
+        assert count_folds(c) == 2  # a diff also asks for the largest client
+        c.push("other", {0x10: 5}, CLIENTS[0])
+        assert c.get("hot", app="game", build=image_of("one"), q="gamma")["found"] == 1 and count_folds(c) == 2
+        c.put_names(encode_names("one", {0x50: "not called"}))
+        assert c.get("hot", app="game", build=image_of("one"))["functions"] == 4
+
+
+def a_snapshot_is_the_table_of_one_moment(place):
+    with Collector(place) as c:
+        fill(c)
+        first = c.get("hot", app="game", limit=1)
+        c.push("one", {0x30: 10**6, 0x40: 1}, CLIENTS[2])
+        later = {"app": "game", "snapshot": first["snapshot"]}
+        answer = c.get("hot", offset=1, **later)
+        assert [r["name"] for r in first["rows"] + answer["rows"]] == ["alpha", "gamma", NAMES[0x20]], answer
+        assert (answer["records"], answer["functions"], rows(answer)["gamma"]["calls"]) == (5, 3, 1000), answer
+        assert c.get("hot", **later, q="alp")["rows"][0]["calls"] == 1500 and count_folds(c) == 1
+        now = c.get("hot", app="game")
+        assert (now["records"], rows(now)["gamma"]["calls"], count_folds(c)) == (6, 1001000, 2)
+        # What is kept no more, and what never was, is answered from the runs of today.
+        for snapshot in (first["snapshot"], "", "x" * 2000, now["snapshot"] + "0"):
+            assert c.get("hot", app="game", snapshot=snapshot)["records"] == 6
+        assert c.get("hot", **later, metric="self")["records"] == 6
+
+
+def answers_are_current_whatever_was_asked_before(place):
+    """Random questions, many of them repeated while runs come: each answer is that of a model of the runs."""
+    seed = int(os.environ.get("HOTFN_SEED", time.time_ns() % 10**6))
+    print(f"seed {seed}")
+    chance, runs = random.Random(seed), []
+    aggregates = {"sum": sum, "average": statistics.mean, "median": statistics.median, "max": max}
+    with Collector(place, "--rate", "0", "--quiet") as c:
+        for turn in range(400):
+            if turn < 4 or chance.random() < 0.04:
+                client, level = CLIENTS[0] if turn == 0 else chance.choice(CLIENTS), chance.choice("12")
+                runs.append((client, level, {rva: chance.randint(1, 10**6) for rva in chance.sample(list(NAMES), 2)}))
+                c.push("one", runs[-1][2], client, label=[f"level={level}"])
+            client, level, agg = chance.choice([None, CLIENTS[0]]), chance.choice([None, "1", "2"]), chance.choice(list(aggregates))
+            found = [run for run in runs if client in (None, run[0]) and level in (None, run[1])]
+            answer = c.get("hot", app="game", agg=agg, **({"client": client.hex} if client else {}),
+                           **({"label": f"level={level}"} if level else {}), **({"q": "one"} if chance.random() < 0.5 else {}))
+            assert answer["records"] == len(found), (turn, answer)
+            of_client = {x: [run[2] for run in found if run[0] == x] for x in {run[0] for run in found}}
+            wanted = {rva: aggregates[agg]([sum(counts.get(rva, 0) for counts in of_client[x]) for x in of_client])
+                      for rva in {rva for run in found for rva in run[2]}}
+            values = {row["rva"]: row["value"] for row in answer["rows"]}
+            assert values.keys() == wanted.keys(), (turn, values, wanted)
+            assert all(abs(values[rva] - wanted[rva]) <= 1e-6 * wanted[rva] for rva in wanted), (turn, agg, values, wanted)
+        print(f"{count_folds(c)} folds")
 
 
 def builds_are_compared_by_name(place):
@@ -358,6 +423,7 @@ def the_openapi_file_has_all_routes_and_parameters(place):
 
 
 CASES = [increments_of_a_run_are_one_run, the_openapi_file_has_all_routes_and_parameters, aggregates_are_those_of_the_clients, two_runs_of_a_client_are_one_client, selections_limit_what_is_folded,
+         a_search_reads_no_run_again, a_snapshot_is_the_table_of_one_moment, answers_are_current_whatever_was_asked_before,
          builds_are_compared_by_name, a_function_has_callers_callees_and_a_value_for_each_client, a_record_is_stored_once,
          sums_that_do_not_fit_are_not_wrapped, tokens_limit_what_may_be_done, anonymous_readers_are_allowed_on_request,
          bad_input_is_refused_with_one_sentence, a_build_has_a_limited_number_of_modules,

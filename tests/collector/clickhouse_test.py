@@ -84,6 +84,9 @@ def numbers_are_those_of_sqlite(place):
                     assert sorted((e["name"], e["calls"]) for e in a[key]) == sorted((e["name"], e["calls"]) for e in b[key])
         a, b = (c.get("diff", app="game", build=image_of("game"), base=image_of("older"), limit=1000) for c in (lite, house))
         assert [a[k] for k in ("new", "gone", "hotter", "cooler")] == [b[k] for k in ("new", "gone", "hotter", "cooler")]
+        folds = harness.count_folds(house)
+        house.get("hot", app="game", build=image_of("game"), q="f7")
+        assert harness.count_folds(house) == folds, "a search asked ClickHouse again"
         # Both servers have a part, and each has it only once.
         rows = [int(server.ask("SELECT count() FROM hotfn.hotfn_counts_local")) for server in servers]
         assert all(rows) and int(servers[0].ask("SELECT count() FROM hotfn.hotfn_counts")) == sum(rows), rows

@@ -162,3 +162,8 @@ class Collector:
         run = run or uuid.uuid4()
         return self.put(run, encode_run(run, build, counts, **how), app=app, client=client.hex, label=list(label),
                         **({"version": version} if version else {}))
+
+
+def count_folds(c):
+    """How often the runs of a selection were read."""
+    return int(re.search(r"\nhotfn_folds_total (\d+)\n", c.request("GET", "/metrics")[2].decode())[1])

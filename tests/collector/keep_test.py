@@ -43,10 +43,14 @@ def old_records_are_deleted_and_stay_known(place):
         body = encode_run(old, "one", {0x10: 1}, start_ns=harness.NOW_NS - 40 * DAY)
         c.put(old, body)
         c.push("one", {0x10: 2}, CLIENTS[0], start_ns=harness.NOW_NS - 5 * DAY)
+        assert c.get("hot", app="game")["rows"][0]["calls"] == 3
         assert "1 records deleted" in command(c, "prune", "--days", 30)
-        assert c.get("hot", app="game")["rows"][0]["calls"] == 2
+        c.push("one", {0x10: 7}, CLIENTS[0])  # two runs again
+        assert c.get("hot", app="game")["rows"][0]["calls"] == 9
+        assert "1 records deleted" in command(c, "prune", "--days", 1)
+        assert c.get("hot", app="game")["rows"][0]["calls"] == 7
         c.put(old, body, status=200)  # it was deleted on purpose
-        assert c.get("hot", app="game")["rows"][0]["calls"] == 2
+        assert c.get("hot", app="game")["rows"][0]["calls"] == 7
         c.push("one", {0x10: 4}, CLIENTS[1], start_ns=harness.NOW_NS - 50 * DAY)
         c.options = ("--keep-days", "30")
         c.stop()
@@ -55,7 +59,7 @@ def old_records_are_deleted_and_stay_known(place):
         while '"1 records deleted"' not in c.log.read_text():
             assert time.monotonic() < end, c.log.read_text()
             time.sleep(0.05)
-        assert c.get("hot", app="game")["rows"][0]["calls"] == 2
+        assert c.get("hot", app="game")["rows"][0]["calls"] == 7
         for wrong in (("--days", "x"), ("--days",), (), ("--days", "1", "--build", "x"), ("--build", "x")):
             command(c, "prune", *wrong, status=2)
 

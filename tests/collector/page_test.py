@@ -13,7 +13,7 @@ import time
 import uuid
 
 import harness
-from harness import Collector, cases, encode_names, image_of
+from harness import Collector, cases, count_folds, encode_names, image_of
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "unit/exporters"))
 import browser  # noqa: E402
@@ -127,9 +127,12 @@ def check_hot(p):
     assert "game" in p.texts("#hottable .row .module"), "the column of modules was dropped"
     assert "new" in p.texts("#hottable .row .up"), "the added function is not marked"
     p.shoot("hot")
+    folds = count_folds(p.c)
     p.search("script ALERT", [HOSTILE[0x10]])
+    p.c.push("two", {0x70: 1}, CLIENTS[0], version="2.0", file="game", start_ns=harness.NOW_NS)
     p.search("Type199", [LONG])
     p.search("nothing at all", [])
+    assert count_folds(p.c) == folds, "a search read the runs again"
     p.search("", [row["name"] for row in p.c.get("hot", app="game", build="2.0")["rows"]])
     p.click("#hottable [data-key=name]")
     p.wait_for("document.querySelector('#hottable .row .name').title", sorted(n for n in [*HOSTILE.values(), "added"]

@@ -1,13 +1,16 @@
 /* SPDX-License-Identifier: MIT */
-/* Parts of hotfn-collector with cases that no request reaches: checksums, numbers, rows, rates. */
+/* Parts of hotfn-collector with cases that no request reaches: checksums, numbers, rows, rates,
+ * kept folds. */
 #include "check.h"
 
+#include "../../tools/collector/fold_cache.h"
 #include "../../tools/collector/pack.h"
 #include "../../tools/collector/queue.h"
 #include "../../tools/collector/rate.h"
 #include "../../tools/collector/sha256.h"
 #include "../../tools/collector/wire_difference.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -243,7 +246,87 @@ static void increments_add_up(void)
     wire_free(&sent);
 }
 
+/* ---- Kept folds. */
+
+/* Keep a fold of so many functions, each with this sum of calls. */
+static void keep_fold(fold_cache *c, const char *key, uint32_t functions, uint64_t calls,
+                      const char *snapshot, int64_t now)
+{
+    folded f = { .function_count = functions };
+
+    f.functions = calloc((size_t)functions + 1, sizeof *f.functions);
+    CHECK(f.functions);
+    for (uint32_t i = 0; f.functions && i < functions; i++) {
+        f.functions[i].sums[METRIC_CALLS] = calls;
+    }
+    strcpy(f.snapshot, snapshot);
+    fold_cache_keep(c, key, &f, now);
+    fold_free(&f);
+}
+
+/* The calls of the last function of a kept fold, 0 if there is none. */
+static uint64_t find_calls(fold_cache *c, const char *key, const char *snapshot, int64_t since)
+{
+    folded f = { 0 };
+    uint64_t calls = 0;
+
+    if (fold_cache_find(c, key, snapshot, since, &f)) {
+        calls = f.functions[f.function_count - 1].sums[METRIC_CALLS];
+    }
+    fold_free(&f);
+    return calls;
+}
+
+static void folds_are_found_by_key_and_snapshot(void)
+{
+    static fold_cache c = { .lock = PTHREAD_MUTEX_INITIALIZER };
+
+    CHECK_EQ_U64(find_calls(&c, "a", "1", 0), 0);
+    keep_fold(&c, "a", 3, 11, "1", 100);
+    keep_fold(&c, "b", 5, 12, "1", 100);
+    CHECK_EQ_U64(find_calls(&c, "a", "1", 100), 11);
+    CHECK_EQ_U64(find_calls(&c, "b", "1", 100), 12);
+    CHECK_EQ_U64(find_calls(&c, "a", "2", 100), 0);
+    CHECK_EQ_U64(find_calls(&c, "a", "1", 101), 0); /* too old */
+    keep_fold(&c, "a", 7, 13, "2", 200);
+    CHECK_EQ_U64(find_calls(&c, "a", "1", 0), 0);
+    CHECK_EQ_U64(find_calls(&c, "a", "2", 0), 13);
+    fold_cache_clear(&c);
+    CHECK_EQ_U64(c.bytes, 0);
+}
+
+/* Neither the number of folds nor their memory exceeds its bound; the one used last stays. */
+static void kept_folds_are_bounded(void)
+{
+    static fold_cache c = { .lock = PTHREAD_MUTEX_INITIALIZER };
+    enum { QUARTER = (int)(MAX_KEPT_BYTES / 4 / sizeof(folded_function)) };
+    char key[16];
+
+    for (int i = 0; i < 3 * MAX_KEPT_FOLDS; i++) {
+        snprintf(key, sizeof key, "%d", i);
+        keep_fold(&c, key, 1, 1 + (uint64_t)i, "1", 0);
+        CHECK_EQ_U64(find_calls(&c, "0", "1", 0), 1);
+        CHECK_EQ_U64(find_calls(&c, key, "1", 0), 1 + (uint64_t)i);
+    }
+    CHECK_EQ_U64(find_calls(&c, "1", "1", 0), 0);
+    for (int i = 0; i < 6; i++) {
+        snprintf(key, sizeof key, "%d", i);
+        keep_fold(&c, key, QUARTER, 1 + (uint64_t)i, "2", 0);
+        CHECK(c.bytes <= MAX_KEPT_BYTES);
+        CHECK_EQ_U64(find_calls(&c, "0", "2", 0), 1);
+    }
+    CHECK_EQ_U64(find_calls(&c, "5", "2", 0), 6);
+    CHECK_EQ_U64(find_calls(&c, "1", "2", 0), 0);
+    keep_fold(&c, "large", 5 * QUARTER, 9, "2", 0);
+    CHECK_EQ_U64(find_calls(&c, "large", "2", 0), 0);
+    CHECK_EQ_U64(find_calls(&c, "5", "2", 0), 6);
+    fold_cache_clear(&c);
+    CHECK_EQ_U64(c.bytes, 0);
+}
+
 static const check_test tests[] = {
+    CHECK_TEST(folds_are_found_by_key_and_snapshot),
+    CHECK_TEST(kept_folds_are_bounded),
     CHECK_TEST(increments_add_up),
     CHECK_TEST(sha256_gives_the_published_values),
     CHECK_TEST(hex_is_parsed_only_in_whole),

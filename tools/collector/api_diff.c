@@ -32,8 +32,7 @@ typedef struct build_diff {
 
 static bool load_side(request *r, store *s, diff_side *side)
 {
-    return fold_runs(s, &side->sel.filter, side->sel.metric, side->sel.aggregate, &side->now,
-                     &r->refused) &&
+    return fold_selection(r, s, &side->sel, &side->now) &&
            load_functions(s, side->sel.filter.build, side->now.function_count, &side->list,
                           &r->refused);
 }
@@ -154,6 +153,7 @@ static void write_diff(request *r, store *s, const build_diff *d, int kind)
     write_text(out, "base", d->base.sel.build);
     write_text(out, "metric", metric_names[d->head.sel.metric]);
     write_text(out, "agg", aggregate_names[d->head.sel.aggregate]);
+    write_text(out, "snapshot", d->head.now.snapshot);
     write_number(out, "head_clients", d->head.now.client_count);
     write_number(out, "base_clients", d->base.now.client_count);
     write_gap(out, d->head.now.gap.rows || d->head.now.gap.waiting ? &d->head.now.gap

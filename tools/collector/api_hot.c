@@ -54,6 +54,7 @@ static void write_table(request *r, store *s, const hot_table *t)
     write_build(out, &t->sel);
     write_text(out, "metric", metric_names[t->sel.metric]);
     write_text(out, "agg", aggregate_names[t->sel.aggregate]);
+    write_text(out, "snapshot", t->now.snapshot);
     write_number(out, "clients", t->now.client_count);
     write_number(out, "records", t->now.run_count);
     write_number(out, "timed_records", t->now.timed_runs);

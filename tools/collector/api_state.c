@@ -46,6 +46,8 @@ void read_metrics(request *r, store *s)
     write_metric(r, "hotfn_rows_stored_total", "counter", "Rows of counts stored.",
                  atomic_load(&c->rows));
     write_metric(r, "hotfn_commits_total", "counter", "Transactions.", atomic_load(&c->batches));
+    write_metric(r, "hotfn_folds_total", "counter", "Passes over the runs of a selection.",
+                 atomic_load(&c->folds));
     write_metric(r, "hotfn_connections", "gauge", "Open connections.",
                  (uint64_t)atomic_load(&c->connections));
     write_metric(r, "hotfn_queue_length", "gauge", "Requests that wait.",

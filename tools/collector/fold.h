@@ -44,11 +44,14 @@ typedef struct fold_gap {
     char servers[256]; /* that do not answer                   */
 } fold_gap;
 
+enum { SNAPSHOT_BYTES = 64 };
+
 typedef struct folded {
     folded_function *functions; /* by number */
     fold_gap gap;
     uint32_t function_count, client_count, run_count, timed_runs;
-    double whole; /* the sum of the chosen metric over all functions */
+    double whole;                  /* the sum of the chosen metric over all functions */
+    char snapshot[SNAPSHOT_BYTES]; /* see fold_selection.c */
 } folded;
 
 /* Whether a time is unknown: it was called, but by no client long enough. */

@@ -126,8 +126,7 @@ static bool add_base(request *r, store *s, hot_table *t)
     t->base_sel = t->sel;
     t->pairs = calloc((size_t)t->now.function_count + 1, sizeof *t->pairs);
     if (!choose_build(r, s, "base", &t->base_sel) ||
-        !fold_runs(s, &t->base_sel.filter, t->sel.metric, t->sel.aggregate, &t->base,
-                   &r->refused) ||
+        !fold_selection(r, s, &t->base_sel, &t->base) ||
         !load_functions(s, t->base_sel.filter.build, t->base.function_count, &t->base_list,
                         &r->refused)) {
         return false;
@@ -140,8 +139,7 @@ static bool add_base(request *r, store *s, hot_table *t)
 bool hot_table_make(request *r, store *s, hot_table *t)
 {
     memset(t, 0, sizeof *t);
-    if (!read_selection(r, s, &t->sel) ||
-        !fold_runs(s, &t->sel.filter, t->sel.metric, t->sel.aggregate, &t->now, &r->refused) ||
+    if (!read_selection(r, s, &t->sel) || !fold_selection(r, s, &t->sel, &t->now) ||
         !load_functions(s, t->sel.filter.build, t->now.function_count, &t->list, &r->refused) ||
         !add_base(r, s, t)) {
         return false;

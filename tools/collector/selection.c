@@ -112,6 +112,7 @@ bool read_selection(request *r, store *s, selection *out)
         !request_get_number(r, "offset", 0, INT32_MAX, 0, &out->offset)) {
         return false;
     }
+    out->snapshot = request_get(r, "snapshot");
     out->metric = (enum fold_metric)metric;
     out->aggregate = (enum fold_aggregate)aggregate;
     out->filter.from_ns = from * 1000000000;

@@ -14,6 +14,7 @@ typedef struct selection {
     enum fold_aggregate aggregate;
     int64_t app, limit, offset;
     char build[80], version[MAX_TEXT + 1];
+    const char *snapshot; /* of an earlier answer, or NULL */
 } selection;
 
 /* Refuse the request if there is no such app. */
@@ -23,6 +24,10 @@ bool read_selection(request *r, store *s, selection *out);
 /* The same selection of the build that a parameter names. */
 bool choose_build(request *r, store *s, const char *key, selection *out);
 void write_build(hotfn_json_writer *out, const selection *sel);
+
+/* Fold the runs of a selection, or copy what was folded before.  False after a refusal; free the
+ * result either way. */
+bool fold_selection(request *r, store *s, const selection *sel, folded *out);
 
 /* "missing": null, or what the numbers lack. */
 void write_gap(hotfn_json_writer *out, const fold_gap *gap);

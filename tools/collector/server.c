@@ -277,6 +277,7 @@ bool server_start(server **out, const server_options *options, refusal *why)
     s->options = *options;
     s->options.workers = options->workers > MAX_WORKERS ? MAX_WORKERS : options->workers;
     rate_init(&s->rates, options->rate);
+    pthread_mutex_init(&s->folds.lock, NULL);
     bool ok = store_open(&s->writer_store, options->folder, true, why);
     if (ok && options->certificate) {
         s->certificate = read_pem(options->certificate, "CERTIFICATE-----", why);
@@ -326,6 +327,7 @@ void server_stop(server *s)
     store_close(s->writer_store);
     queue_finish(&s->for_workers);
     queue_finish(&s->for_writer);
+    fold_cache_clear(&s->folds);
     free(s->certificate);
     free(s->key);
     free(s);

@@ -27,7 +27,7 @@ typedef struct server_options {
 } server_options;
 
 typedef struct server_counters {
-    atomic_ullong requests, received_bytes, stored, repeated, refused, failed, rows, batches;
+    atomic_ullong requests, received_bytes, stored, repeated, refused, failed, rows, batches, folds;
     atomic_ullong by_class[6]; /* replies 1xx to 5xx */
     atomic_int connections;
 } server_counters;

@@ -4,6 +4,7 @@
 #define HOTFN_COLLECTOR_SERVER_INSIDE_H
 
 #include "delivery.h"
+#include "fold_cache.h"
 #include "rate.h"
 #include "server.h"
 
@@ -24,6 +25,7 @@ struct server {
     bool has_writer;
     work_queue for_workers, for_writer;
     rate_table rates;
+    fold_cache folds;
     delivery *delivery;      /* NULL without ClickHouse */
     pthread_rwlock_t moving; /* see delivery.h          */
     char *certificate, *key; /* contents                */

@@ -147,6 +147,8 @@ const amount = n => n === null || n === undefined ? "" : isTime() ? time(n) : n 
 // ---- Hot functions.
 
 let hot = { clients: 0, whole: 0 };
+// Typing and paging ask for the rows of the moment that the table shows.
+let snapshot = "";
 const hotColumns = [
   { title: "rank", width: "52px", number: true, fill: shown(r => r.rank) },
   { title: "function", key: "name", width: "minmax(150px, 4fr)", style: "name", fill: shown(r => r.name) },
@@ -184,8 +186,9 @@ async function showHot() {
   fill($("agg"), AGGREGATES, chosen("agg", AGGREGATES));
   if (document.activeElement !== $("search")) $("search").value = at.get("q") || "";
   const sort = at.get("sort") || "value";
-  await hotPages.set(offset => ask("hot", { ...hotQuestion(), offset, limit: PAGE }), first => {
+  await hotPages.set(offset => ask("hot", { ...hotQuestion(), snapshot, offset, limit: PAGE }), first => {
     hot = first;
+    snapshot = first.snapshot;
     $("facts").replaceChildren(make("b", "", plural(first.clients, "client")), ", ", make("b", "", plural(first.records, "record")), ", ",
       make("b", "", group(first.called)), ` of ${group(first.functions)} functions called` + (first.timed_records ? `, ${plural(first.timed_records, "timed record")}` : ""), missingText(first.missing));
     $("found").textContent = `${group(first.found)} of ${group(first.called)} functions`;
@@ -217,7 +220,7 @@ async function download(name, parameters) {
   return undefined;
 }
 for (const button of document.querySelectorAll("[data-format]")) {
-  button.onclick = () => download("export", { ...hotQuestion(), format: button.dataset.format });
+  button.onclick = () => download("export", { ...hotQuestion(), snapshot, format: button.dataset.format });
 }
 
 // ---- One function.
@@ -312,7 +315,8 @@ async function showDiff() {
     $("difffound").textContent = "";
     return;
   }
-  await diffPages.set(offset => ask("diff", { ...selection(), base: at.get("base"), metric: chosen("metric", METRICS), kind: at.get("kind"), q: at.get("q"), offset, limit: PAGE }), first => {
+  await diffPages.set(offset => ask("diff", { ...selection(), base: at.get("base"), metric: chosen("metric", METRICS), kind: at.get("kind"), q: at.get("q"), snapshot, offset, limit: PAGE }), first => {
+    snapshot = first.snapshot;
     $("difffound").textContent = `${first.new} new, ${first.gone} gone, ${first.hotter} hotter, ${first.cooler} cooler, ${first.same} unchanged; average per client, ${first.base_clients} and ${first.head_clients} clients`;
   }, at.get("q") || at.get("kind") ? "No function matches." : "No function differs between these builds.");
 }
@@ -473,6 +477,7 @@ async function showView(note = "") {
 async function show() {
   const main = document.querySelector("main");
   let note = "";
+  snapshot = "";
   document.body.dataset.shown = "";
   try {
     if (!await fillChoices()) {
