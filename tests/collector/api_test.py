@@ -75,6 +75,8 @@ def selections_limit_what_is_folded(place):
         assert (value(), value(label="level=1"), value(label="map=a b&c"), value(label="level=3")) == (3, 1, 1, 0)
         middle = (harness.NOW_NS - hour) // 10**9 - 60
         assert (value(to=middle), value(**{"from": middle}), value(client=CLIENTS[1].hex)) == (1, 2, 2)
+        empty = c.get("function", app="game", function=0, label="level=3")
+        assert (empty["of_clients"], empty["called_by"], empty["values"], empty["clients"]) == (0, 0, [], []), empty
         labels = {(x["key"], x["value"]): x["clients"] for x in c.get("labels", app="game")["labels"]}
         assert labels == {("level", "1"): 1, ("level", "2"): 1, ("map", "a b&c"): 1}, labels
 

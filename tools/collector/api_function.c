@@ -101,7 +101,9 @@ static void write_client(hotfn_json_writer *out, store *s, const client_value *v
 static void write_clients(hotfn_json_writer *out, store *s, client_value *values, uint32_t count,
                           const folded *about)
 {
-    qsort(values, count, sizeof *values, compare_client_values);
+    if (count > 0) { /* else values is NULL, which qsort must not be given */
+        qsort(values, count, sizeof *values, compare_client_values);
+    }
     write_number(out, "of_clients", about->client_count);
     write_number(out, "called_by", count);
     hotfn_json_begin_array(out, "values");
