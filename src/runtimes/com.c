@@ -35,6 +35,8 @@ typedef int32_t query_fn(void *object, const hfn_guid *iid, void **out);
 typedef int32_t create_instance_fn(void *factory, void *outer, const hfn_guid *iid, void **out);
 typedef uint32_t release_fn(void *object);
 
+#define NO_INTERFACE ((int32_t)0x80004002)
+
 /* MAX_SERVERS: modules that export DllGetClassObject; each one's export is replaced by another of
  * the functions get_class_object_N. */
 enum { MAX_SERVERS = 8, MAX_THREADS = 64 };
@@ -88,7 +90,7 @@ static void end_creation(void)
 /* Count a call of the function of this name. */
 static void count_event(const hfn_guid *class, const char *text)
 {
-    char name[160];
+    char name[200];
 
     hfn_guid_write(name, class);
     snprintf(name + strlen(name), sizeof name - HFN_GUID_BYTES, "%s", text);
@@ -103,13 +105,56 @@ static void count_failure(const hfn_guid *class, int32_t result, const char *cal
     count_event(class, text);
 }
 
+/* The methods of an interface are not counted: that of the class of a proxy, for example. */
+static void count_left(const hfn_guid *class, const hfn_guid *iid)
+{
+    char text[100 + HFN_GUID_BYTES], interface[HFN_GUID_BYTES];
+
+    hfn_guid_write(interface, iid);
+    snprintf(text, sizeof text,
+             "::%s is left alone: its functions are not in the module of its table", interface);
+    count_event(class, text);
+}
+
 /* ---- Interfaces. */
 
 static void watch_interface(void *interface, const hfn_guid *class, const hfn_guid *iid);
 
+static int32_t refuse_query(void *object, const hfn_guid *iid, void **out)
+{
+    (void)object, (void)iid;
+    *out = NULL;
+    return NO_INTERFACE;
+}
+
+static int32_t refuse_creation(void *factory, void *outer, const hfn_guid *iid, void **out)
+{
+    (void)outer;
+    return refuse_query(factory, iid, out);
+}
+
+static uint32_t keep_reference(void *object)
+{
+    (void)object;
+    return 1;
+}
+
+/* The table of the object whose slot led here.  No original is known if the object was never seen,
+ * its table was copied, and its methods are not selected. */
+static const hfn_com_table *find_table(const void *object, const void *caller)
+{
+    static const hfn_com_table unknown = { .query = (hotfn_code)refuse_query,
+                                           .release = (hotfn_code)keep_reference,
+                                           .create = (hotfn_code)refuse_creation };
+    const hfn_com_table *table =
+        hfn_com_find_table(&com.methods, (uint64_t)(uintptr_t)object, caller);
+
+    return table ? table : &unknown;
+}
+
 static int32_t query_interface(void *object, const hfn_guid *iid, void **out)
 {
-    const hfn_com_table *table = hfn_com_find_table((uint64_t)(uintptr_t)object);
+    const hfn_com_table *table = find_table(object, __builtin_return_address(0));
     int32_t result = ((query_fn *)table->query)(object, iid, out);
     hfn_com_pointer known;
 
@@ -126,7 +171,7 @@ static int32_t query_interface(void *object, const hfn_guid *iid, void **out)
 
 static uint32_t release_interface(void *object)
 {
-    const hfn_com_table *table = hfn_com_find_table((uint64_t)(uintptr_t)object);
+    const hfn_com_table *table = find_table(object, __builtin_return_address(0));
     hfn_com_pointer known;
     bool is_known = hfn_com_find_pointer(&known, (uint64_t)(uintptr_t)object);
     hfn_com_measure measure;
@@ -184,7 +229,7 @@ static void end_call(creation *c)
 
 static int32_t create_by_class_object(void *factory, void *outer, const hfn_guid *iid, void **out)
 {
-    const hfn_com_table *table = hfn_com_find_table((uint64_t)(uintptr_t)factory);
+    const hfn_com_table *table = find_table(factory, __builtin_return_address(0));
     hfn_com_pointer known;
     const hfn_guid *class =
         hfn_com_find_pointer(&known, (uint64_t)(uintptr_t)factory) ? &known.class : &table->class;
@@ -209,12 +254,14 @@ static void replace_slots(void *interface, const hfn_guid *class, const hfn_guid
                                                  (hotfn_code)release_interface,
                                                  (hotfn_code)create_by_class_object };
     void *paused = hotfn_counters_pause();
+    bool is_left = com.methods.live &&
+                   hfn_com_replace_slots(&com.methods, &functions, (uint64_t)(uintptr_t)interface,
+                                         class, iid, is_declared);
 
-    if (com.methods.live) {
-        hfn_com_replace_slots(&com.methods, &functions, (uint64_t)(uintptr_t)interface, class, iid,
-                              is_declared);
-    }
     hotfn_counters_resume(paused);
+    if (is_left) {
+        count_left(class, iid);
+    }
 }
 
 static void watch_interface(void *interface, const hfn_guid *class, const hfn_guid *iid)
@@ -224,16 +271,13 @@ static void watch_interface(void *interface, const hfn_guid *class, const hfn_gu
 
 /* An interface that a method has returned has the class of the method's object, as those that
  * QueryInterface returns, but may belong to another object, so its lifetime is not followed. */
-static void watch_output(void *object, void *interface, const hfn_guid *iid)
+static void watch_output(const void *object, const hfn_guid *class, void *interface,
+                         const hfn_guid *iid)
 {
-    const hfn_com_table *table = hfn_com_find_table((uint64_t)(uintptr_t)object);
     hfn_com_pointer known;
+    bool is_known = hfn_com_find_pointer(&known, (uint64_t)(uintptr_t)object);
 
-    if (hfn_com_find_pointer(&known, (uint64_t)(uintptr_t)object)) {
-        replace_slots(interface, &known.class, iid, true);
-    } else if (table) {
-        replace_slots(interface, &table->class, iid, true);
-    }
+    replace_slots(interface, is_known ? &known.class : class, iid, true);
 }
 
 static void add_class_object(void *interface, const hfn_guid *class, const hfn_guid *iid)

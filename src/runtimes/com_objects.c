@@ -104,6 +104,18 @@ void hfn_com_add_pointer(uint64_t pointer, uint64_t other)
     unlock_table();
 }
 
+void hfn_com_set_table(uint64_t pointer, uint64_t table)
+{
+    hfn_com_pointer *e;
+
+    lock_table();
+    e = find_entry(pointer, false);
+    if (e) {
+        e->table = table;
+    }
+    unlock_table();
+}
+
 bool hfn_com_find_pointer(hfn_com_pointer *out, uint64_t pointer)
 {
     const hfn_com_pointer *e;

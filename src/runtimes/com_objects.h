@@ -10,6 +10,7 @@
 typedef struct hfn_com_pointer {
     uint64_t pointer; /* 0: free */
     uint64_t root;
+    uint64_t table;      /* of functions, when the pointer was seen; 0: not replaced */
     uint32_t generation; /* of the root when the pointer was seen; counts its creations */
     bool is_alive;       /* of a root */
     hfn_guid class;
@@ -23,6 +24,8 @@ bool hfn_com_add_object(uint64_t pointer, const hfn_guid *class);
 void hfn_com_add_class_object(uint64_t pointer, const hfn_guid *class);
 /* `other` belongs to the same object as `pointer`; nothing happens if that is not known. */
 void hfn_com_add_pointer(uint64_t pointer, uint64_t other);
+/* The slots of this table of a known pointer were replaced. */
+void hfn_com_set_table(uint64_t pointer, uint64_t table);
 /* What is known of a pointer; false: nothing. */
 bool hfn_com_find_pointer(hfn_com_pointer *out, uint64_t pointer);
 /* The object of the pointer, as it was found before, has released itself: true if it was alive. */

@@ -17,6 +17,7 @@ typedef void returned_fn(uint32_t function, int32_t result, void *const *argumen
 
 typedef struct method_outputs {
     hfn_com_output all[HFN_COM_MAX_OUTPUTS];
+    hfn_guid class;
 } method_outputs;
 
 static struct {
@@ -86,7 +87,7 @@ static void report_outputs(uint32_t function, void *const *arguments)
         void *const *place = arguments[outputs->all[i].argument];
 
         if (place && *place) {
-            state.output(arguments[0], *place, &outputs->all[i].iid);
+            state.output(arguments[0], &outputs->class, *place, &outputs->all[i].iid);
         }
     }
 }
@@ -116,7 +117,7 @@ void hfn_com_open_results(const hfn_methods *methods, hfn_find_symbol_fn *find_s
 }
 
 void hfn_com_set_result(const hfn_methods *methods, hotfn_code function,
-                        const hfn_com_method *method)
+                        const hfn_com_method *method, const hfn_guid *class)
 {
     uint32_t index = hfn_methods_get_index(methods, function) % HFN_POOL_FUNCTIONS;
 
@@ -124,6 +125,7 @@ void hfn_com_set_result(const hfn_methods *methods, hotfn_code function,
     if (state.has_outputs && state.outputs && method->outputs[0].argument > 0 &&
         method->result == HFN_COM_HRESULT) {
         memcpy(state.outputs[index].all, method->outputs, sizeof method->outputs);
+        state.outputs[index].class = *class;
         state.has_outputs[index] = 1;
     }
 }

@@ -5,6 +5,7 @@
 
 #include "arch/method_pool.h"
 #include "os/os.h"
+#include "runtimes/com_objects.h"
 #include "runtimes/com_results.h"
 #include "session/joined.h"
 
@@ -19,6 +20,7 @@ enum {
     QUERY = 0,
     RELEASE = 2,
     CREATE = 3,
+    NUMBER_BYTES = 8,
 };
 
 typedef struct table_record {
@@ -72,11 +74,33 @@ static table_record *find_record(uint64_t address)
     return NULL;
 }
 
-const hfn_com_table *hfn_com_find_table(uint64_t pointer)
+/* NULL: the slots of the table were not replaced. */
+static const table_record *find_replaced(uint64_t table)
 {
-    const table_record *r = find_record(read_word(pointer));
+    const table_record *r = find_record(table);
 
-    return r && r->table.address ? &r->table : NULL;
+    return r && r->table.address && r->table.slot_count > 0 ? r : NULL;
+}
+
+/* By function of the pool that leads to hfn_com_functions: the record whose original it calls, plus
+ * 1. */
+static uint16_t owners[HFN_POOL_FUNCTIONS];
+
+const hfn_com_table *hfn_com_find_table(const hfn_methods *methods, uint64_t pointer,
+                                        const void *caller)
+{
+    const table_record *r = find_replaced(read_word(pointer));
+    uint32_t function;
+    hfn_com_pointer known;
+
+    if (!r && hfn_com_find_pointer(&known, pointer)) {
+        r = known.table ? find_replaced(known.table) : NULL;
+    }
+    if (!r) {
+        function = hfn_methods_get_index(methods, (hotfn_code)(uintptr_t)caller);
+        r = function != UINT32_MAX && owners[function] ? &records[owners[function] - 1] : NULL;
+    }
+    return r ? &r->table : NULL;
 }
 
 /* ---- Code of a module (PE format, COFF header and section table). */
@@ -144,6 +168,19 @@ static uint64_t read_slot(const table_record *r, uint64_t table, uint32_t slot)
     return slot < r->table.slot_count ? r->originals[slot] : read_word(table + 8 * slot);
 }
 
+/* The code that the slot leads to: a proxy's may be a jump through an import of its module (Intel
+ * SDM vol. 2, JMP: FF /4). */
+static uint64_t follow_import(uint64_t code)
+{
+    const uint8_t *bytes = (const uint8_t *)(uintptr_t)code;
+
+    bytes += bytes[0] == 0x48; /* REX.W */
+    return bytes[0] == 0xFF && bytes[1] == 0x25
+               ? read_word((uint64_t)(uintptr_t)(bytes + 6) +
+                           (uint64_t)(int64_t)(int32_t)read_u32((uint64_t)(uintptr_t)bytes + 2))
+               : code;
+}
+
 /* The number of slots; 0: the table is left alone. */
 static uint32_t count_slots(const table_record *r, uint64_t table, const hfn_guid *iid)
 {
@@ -152,7 +189,8 @@ static uint32_t count_slots(const table_record *r, uint64_t table, const hfn_gui
 
     hfn_os_each_module(visit_module, &search);
     /* The proxy of an object in another apartment has its functions in another module. */
-    if (search.base == 0 || !is_code(search.base, read_slot(r, table, 0))) {
+    if (search.base == 0 || !is_code(search.base, read_slot(r, table, QUERY)) ||
+        !is_code(search.base, follow_import(read_slot(r, table, QUERY)))) {
         return 0;
     }
     hfn_com_describe(&interface, iid, search.base, search.end);
@@ -213,24 +251,50 @@ static bool can_frame(const table_record *r, uint32_t slot)
                          : hfn_session_may_frame(r->originals[slot], HFN_POOL_MAX_ARGUMENTS);
 }
 
+/* The function of the pool for the slot; NULL: there is none.  A function that leads to
+ * hfn_com_functions serves only tables with the same original. */
+static hotfn_code choose_function(const table_record *r, const replacement *how, char *name,
+                                  uint32_t slot)
+{
+    enum { MAX_NUMBER = 99 };
+    hotfn_code target = get_target(how->functions, r, slot), function = NULL;
+    char *end = name + strlen(name);
+    uint16_t *owner;
+
+    for (uint32_t number = 2; number <= MAX_NUMBER; number++) {
+        function = hfn_methods_get_numbered(how->methods, name, target, can_frame(r, slot));
+        if (!function || target == (hotfn_code)(uintptr_t)r->originals[slot]) {
+            return function;
+        }
+        owner = &owners[hfn_methods_get_index(how->methods, function)];
+        *owner = *owner ? *owner : (uint16_t)(r - records + 1);
+        if (records[*owner - 1].originals[slot] == r->originals[slot]) {
+            return function;
+        }
+        snprintf(end, NUMBER_BYTES, " (%u)", number);
+    }
+    return NULL;
+}
+
 /* From slot `first` on. */
 static void fill_slots(table_record *r, const replacement *how, const hfn_guid *class,
                        uint32_t first)
 {
-    char name[256], *end;
+    char name[256 + NUMBER_BYTES], *end;
 
     hfn_guid_write(name, class);
     end = name + strlen(name);
     memcpy(end, "::", 2);
     for (uint32_t i = first; i < r->table.slot_count; i++) {
-        hotfn_code target = get_target(how->functions, r, i), function;
+        hotfn_code function;
 
-        hfn_com_write_method(end + 2, (uint32_t)(sizeof name - HFN_GUID_BYTES - 2), &interface, i);
-        function = hfn_methods_get_numbered(how->methods, name, target, can_frame(r, i));
+        hfn_com_write_method(end + 2, 256 - HFN_GUID_BYTES - 2, &interface, i);
+        function = choose_function(r, how, name, i);
         if (function) {
-            hfn_com_set_result(how->methods, function, &interface.methods[i]);
+            hfn_com_set_result(how->methods, function, &interface.methods[i], class);
         }
-        r->replaced[i] = (uint64_t)(uintptr_t)(function ? function : target);
+        r->replaced[i] =
+            (uint64_t)(uintptr_t)(function ? function : get_target(how->functions, r, i));
     }
 }
 
@@ -294,28 +358,37 @@ static void extend_record(table_record *r, const replacement *how, const hfn_gui
     }
 }
 
-void hfn_com_replace_slots(const hfn_methods *methods, const hfn_com_functions *functions,
+bool hfn_com_replace_slots(const hfn_methods *methods, const hfn_com_functions *functions,
                            uint64_t pointer, const hfn_guid *class, const hfn_guid *iid,
                            bool is_declared)
 {
     const replacement how = { methods, functions, is_declared };
     uint64_t table = read_word(pointer);
     table_record *r = find_record(table);
+    bool is_left = false;
 
+    if (find_replaced(table)) {
+        hfn_com_set_table(pointer, table);
+    }
     if (!r ||
         (r->table.address && (r->table.slot_count == 0 || read_word(table) == r->replaced[QUERY]) &&
          !may_extend(r, &how, iid))) {
-        return;
+        return false;
     }
     lock_tables();
     r = find_record(table);
     if (r && r->table.address == 0) {
         take_back_slots(table);
         make_record(r, table, &how, class, iid);
+        is_left = r->table.slot_count == 0;
     } else if (r && r->table.slot_count > 0 && read_word(table) == r->originals[QUERY]) {
         write_slots(table, r->replaced, 0, r->table.slot_count); /* its module was loaded again */
     } else if (r && may_extend(r, &how, iid)) {
         extend_record(r, &how, class, iid);
     }
     unlock_tables();
+    if (find_replaced(table)) {
+        hfn_com_set_table(pointer, table);
+    }
+    return is_left;
 }

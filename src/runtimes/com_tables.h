@@ -19,12 +19,15 @@ typedef struct hfn_com_functions {
 } hfn_com_functions;
 
 /* Replace the slots of the table of the interface at pointer, unless that was done.  is_declared: a
- * method has returned it by an argument of this type; the interface may have more methods.  Any
- * thread. */
-void hfn_com_replace_slots(const hfn_methods *methods, const hfn_com_functions *functions,
+ * method has returned it by an argument of this type; the interface may have more methods.  True if
+ * the table is left alone and was not seen before.  Any thread. */
+bool hfn_com_replace_slots(const hfn_methods *methods, const hfn_com_functions *functions,
                            uint64_t pointer, const hfn_guid *class, const hfn_guid *iid,
                            bool is_declared);
-/* The table of the interface at pointer; NULL if its slots were not replaced. */
-const hfn_com_table *hfn_com_find_table(uint64_t pointer);
+/* The table of the interface at pointer, whose method was called.  Other software may have given it
+ * a copy of its table since: then it is the table that the interface had, or else the table that
+ * the caller, a function of the pool, serves.  NULL: there is none. */
+const hfn_com_table *hfn_com_find_table(const hfn_methods *methods, uint64_t pointer,
+                                        const void *caller);
 
 #endif

@@ -5,9 +5,11 @@
 //                            make PATH the in-process server of the classes, and a type library
 //   client work              create, call, query, release, fail and leak; prints the results
 //   client make               get objects of another class from methods
+//   client harsh             exceptions, copied tables, a proxy, an object that ends in a call
 //   client system            use components of the system
 //   client many N            create and release N objects
 #include <msxml.h>
+#include <new>
 #include <objbase.h>
 #include <shlobj.h>
 #include <stdio.h>
@@ -21,6 +23,8 @@
 static const GUID class_sum = { 0x5d1b6f10, 0x1234, 0x4321, { 1, 2, 3, 4, 5, 6, 7, 8 } };
 static const GUID class_missing = { 0x5d1b6f11, 0x1234, 0x4321, { 1, 2, 3, 4, 5, 6, 7, 8 } };
 static const GUID class_refusing = { 0x5d1b6f12, 0x1234, 0x4321, { 1, 2, 3, 4, 5, 6, 7, 8 } };
+static const GUID class_paged = { 0x5d1b6f13, 0x1234, 0x4321, { 1, 2, 3, 4, 5, 6, 7, 8 } };
+static const GUID class_single = { 0x5d1b6f14, 0x1234, 0x4321, { 1, 2, 3, 4, 5, 6, 7, 8 } };
 static const GUID iid_sum = { 0x5d1b6f20, 0x1234, 0x4321, { 1, 2, 3, 4, 5, 6, 7, 8 } };
 static const GUID iid_scale = { 0x5d1b6f21, 0x1234, 0x4321, { 1, 2, 3, 4, 5, 6, 7, 8 } };
 
@@ -80,6 +84,8 @@ struct Part final : IPart {
 struct Sum final : ISum, IScale, IMaker {
     LONG references = 1;
     long total = 0;
+    bool is_paged = false; // alone on its page, which is unmapped with it
+    IUnknown *marshaler = nullptr;
 
     HRESULT STDMETHODCALLTYPE QueryInterface(REFIID iid, void **out) override
     {
@@ -87,6 +93,9 @@ struct Sum final : ISum, IScale, IMaker {
                : iid == iid_scale                    ? (void *)(IScale *)this
                : iid == iid_maker                    ? (void *)(IMaker *)this
                                                      : nullptr;
+        if (iid == IID_IMarshal && is_paged) {
+            return marshaler->QueryInterface(iid, out);
+        }
         if (!*out) {
             return E_NOINTERFACE;
         }
@@ -100,7 +109,10 @@ struct Sum final : ISum, IScale, IMaker {
     ULONG STDMETHODCALLTYPE Release() override
     {
         LONG left = InterlockedDecrement(&references);
-        if (left == 0) {
+        if (left == 0 && is_paged) {
+            marshaler->Release();
+            VirtualFree(this, 0, MEM_RELEASE);
+        } else if (left == 0) {
             delete this;
         }
         return (ULONG)left;
@@ -127,14 +139,23 @@ struct Sum final : ISum, IScale, IMaker {
         if (!part) {
             return E_POINTER;
         }
-        *part = value < 0 ? nullptr : new Part(value);
-        return value < 0 ? S_FALSE : S_OK;
+        if (value == -7) {
+            throw(int) value;
+        }
+        *part = value == -1 ? nullptr : new Part(value);
+        if (value == -8) {
+            IUnknown *volatile self = (ISum *)this;
+            self->Release();
+            self->Release();
+            return S_OK;
+        }
+        return value == -1 ? S_FALSE : S_OK;
     }
 };
 
 struct Factory : IClassFactory {
-    bool refuses;
-    explicit Factory(bool refuses) : refuses(refuses)
+    bool refuses, is_paged;
+    explicit Factory(bool refuses, bool is_paged = false) : refuses(refuses), is_paged(is_paged)
     {
     }
     HRESULT STDMETHODCALLTYPE QueryInterface(REFIID iid, void **out) override
@@ -156,7 +177,13 @@ struct Factory : IClassFactory {
         if (refuses || outer) {
             return refuses ? E_OUTOFMEMORY : CLASS_E_NOAGGREGATION;
         }
-        Sum *sum = new Sum;
+        Sum *sum = is_paged ? new (VirtualAlloc(nullptr, sizeof(Sum), MEM_COMMIT | MEM_RESERVE,
+                                                PAGE_READWRITE)) Sum
+                            : new Sum;
+        if (is_paged) {
+            sum->is_paged = true;
+            CoCreateFreeThreadedMarshaler((ISum *)sum, &sum->marshaler);
+        }
         HRESULT result = sum->QueryInterface(iid, out);
         sum->Release();
         return result;
@@ -167,14 +194,15 @@ struct Factory : IClassFactory {
     }
 };
 
-static Factory factory(false), refusing(true);
+static Factory factory(false), refusing(true), paged(false, true);
 
 extern "C" __declspec(dllexport) HRESULT WINAPI
     DllGetClassObject(REFCLSID id, REFIID iid, void **out)
 {
     *out = nullptr;
-    if (id == class_sum || id == class_refusing) {
-        return (id == class_sum ? factory : refusing).QueryInterface(iid, out);
+    if (id == class_sum || id == class_refusing || id == class_paged || id == class_single) {
+        Factory *chosen = id == class_refusing ? &refusing : id == class_paged ? &paged : &factory;
+        return chosen->QueryInterface(iid, out);
     }
     return CLASS_E_CLASSNOTAVAILABLE;
 }
@@ -201,10 +229,10 @@ static void set_value(const char *format, const GUID &id, const char *name, cons
     RegSetKeyValueA(HKEY_LOCAL_MACHINE, key, name, REG_SZ, text, (DWORD)strlen(text) + 1);
 }
 
-static void set_server(const GUID &id, const char *path)
+static void set_server(const GUID &id, const char *path, const char *model = "Both")
 {
     set_value("CLSID\\%s\\InprocServer32", id, nullptr, path);
-    set_value("CLSID\\%s\\InprocServer32", id, "ThreadingModel", "Both");
+    set_value("CLSID\\%s\\InprocServer32", id, "ThreadingModel", model);
 }
 
 static const GUID id_library = { 0x5d1b6f30, 0x1234, 0x4321, { 1, 2, 3, 4, 5, 6, 7, 8 } };
@@ -318,6 +346,8 @@ static void register_all(const char *server, const char *library)
 {
     set_server(class_sum, server);
     set_server(class_refusing, server);
+    set_server(class_paged, server);
+    set_server(class_single, server, "Apartment");
     register_library(library);
 }
 
@@ -404,6 +434,100 @@ static void make_parts()
     printf("no place %lx\n", (unsigned long)maker->Make(0, nullptr));
     maker->Release();
     printf("left %lu\n", (unsigned long)sum->Release());
+}
+
+static IUnknown *create_as(const GUID &id, const GUID &iid)
+{
+    void *made = nullptr;
+    check(CoCreateInstance(id, nullptr, CLSCTX_INPROC_SERVER, iid, &made), "create");
+    return (IUnknown *)made;
+}
+
+// Other software may give an object a copy of its table, and wrap some functions of it.
+static HRESULT(STDMETHODCALLTYPE *query_before)(IUnknown *, REFIID, void **);
+static ULONG(STDMETHODCALLTYPE *add_before)(IUnknown *),
+    (STDMETHODCALLTYPE * release_before)(IUnknown *);
+static int wrapped;
+
+static HRESULT STDMETHODCALLTYPE query_wrapped(IUnknown *object, REFIID iid, void **out)
+{
+    wrapped++;
+    return query_before(object, iid, out);
+}
+
+static ULONG STDMETHODCALLTYPE add_wrapped(IUnknown *object)
+{
+    wrapped++;
+    return add_before(object);
+}
+
+static ULONG STDMETHODCALLTYPE release_wrapped(IUnknown *object)
+{
+    wrapped++;
+    return release_before(object);
+}
+
+static void copy_table(int wraps)
+{
+    ISum *sum = create();
+    void *copy[5], *scale = nullptr;
+    memcpy(copy, *(void **)sum, sizeof copy);
+    memcpy(&query_before, copy, sizeof query_before);
+    memcpy(&add_before, copy + 1, sizeof add_before);
+    memcpy(&release_before, copy + 2, sizeof release_before);
+    if (wraps) {
+        copy[0] = (void *)query_wrapped;
+        copy[1] = (void *)add_wrapped;
+        copy[2] = (void *)release_wrapped;
+    }
+    *(void **)sum = copy;
+    sum->AddRef();
+    sum->Add(3);
+    check(sum->QueryInterface(iid_scale, &scale), "find scale");
+    ((IScale *)scale)->Release();
+    sum->Release();
+    printf("copy left %lu, wrapped %d\n", (unsigned long)sum->Release(), wrapped);
+}
+
+static void use_harshly()
+{
+    ISum *sum = create();
+    IMaker *maker = nullptr, *paged = nullptr;
+    IMarshal *marshal = nullptr;
+    IPart *part = nullptr;
+    long value = 0;
+    check(sum->QueryInterface(iid_maker, (void **)&maker), "find maker");
+    for (int i = 0; i < 10; i++) {
+        try {
+            maker->Make(-7, &part);
+        } catch (int thrown) {
+            value += thrown;
+        }
+    }
+    printf("thrown %ld\n", value);
+    maker->Release();
+    sum->Release();
+    copy_table(0);
+    copy_table(1);
+
+    sum = (ISum *)create_as(class_paged, iid_sum);
+    check(sum->QueryInterface(IID_IMarshal, (void **)&marshal), "find marshaler");
+    printf("marshaler left %lu\n", (unsigned long)marshal->Release());
+    check(sum->QueryInterface(iid_maker, (void **)&paged), "find maker of paged");
+    check(paged->Make(-8, &part), "make part");
+    part->Count(&value);
+    printf("part %ld left %lu\n", value, (unsigned long)part->Release());
+
+    IUnknown *proxy = create_as(class_single, IID_IUnknown);
+    void *other = nullptr;
+    printf("proxy %lx left ", (unsigned long)proxy->QueryInterface(iid_scale, &other));
+    printf("%lu\n", (unsigned long)proxy->Release());
+    IClassFactory *factory = nullptr;
+    check(CoGetClassObject(class_single, CLSCTX_INPROC_SERVER, nullptr, IID_IClassFactory,
+                           (void **)&factory),
+          "find class object");
+    printf("lock %lx left ", (unsigned long)factory->LockServer(TRUE));
+    printf("%lu\n", (unsigned long)factory->Release());
 }
 
 // Nodes that the document's methods return.
@@ -566,6 +690,8 @@ int main(int argc, char **argv)
     }
     if (argc > 1 && strcmp(argv[1], "make") == 0) {
         make_parts();
+    } else if (argc > 1 && strcmp(argv[1], "harsh") == 0) {
+        use_harshly();
     } else if (argc > 1 && strcmp(argv[1], "system") == 0) {
         use_system();
         use_wmi();

@@ -60,6 +60,17 @@ static void a_class_object_has_a_class_and_no_end(void)
     CHECK(!hfn_com_find_pointer(&found, 0x4010));
 }
 
+static void a_known_pointer_keeps_its_table(void)
+{
+    hfn_com_pointer found;
+
+    CHECK(hfn_com_add_object(0x5000, &one));
+    hfn_com_set_table(0x5000, 0x77);
+    hfn_com_set_table(0x5010, 0x78);
+    CHECK(hfn_com_find_pointer(&found, 0x5000) && found.table == 0x77);
+    CHECK(!hfn_com_find_pointer(&found, 0x5010));
+}
+
 static void many_objects_are_distinguished(void)
 {
     for (uint64_t i = 0; i < 100000; i++) {
@@ -75,6 +86,7 @@ static const check_test tests[] = {
     CHECK_TEST(each_pointer_ends_its_object),
     CHECK_TEST(a_pointer_of_an_earlier_object_does_not_end_a_new_one),
     CHECK_TEST(a_class_object_has_a_class_and_no_end),
+    CHECK_TEST(a_known_pointer_keeps_its_table),
     CHECK_TEST(many_objects_are_distinguished),
 };
 
