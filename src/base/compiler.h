@@ -86,7 +86,7 @@ static inline void hfn_prefetch_line(uint64_t address)
 #endif
 
 /* May hooks of another process be changed from here (os/remote.h)? */
-#if defined(__x86_64__) || defined(__aarch64__)
+#if defined(__x86_64__) || defined(__aarch64__) || (defined(_WIN32) && defined(__i386__))
 #define HFN_CAN_CHANGE_OTHERS 1
 #else
 #define HFN_CAN_CHANGE_OTHERS 0

@@ -32,8 +32,6 @@ const char *hfn_target_find_option_refusal(const hotfn_launch_options *o)
     return o->flags & HOTFN_LAUNCH_FOLLOW || o->target_glob
                ? "children of a program are not counted on Windows: run the program itself (no "
                  "--follow, no --target)"
-           : o->budget_ppm && sizeof(void *) != sizeof(uint64_t)
-               ? "hooks of 32-bit programs cannot be kept within a budget on Windows"
            : o->flags & HOTFN_LAUNCH_ALLOC
                ? "allocated memory is not recorded on Windows (no --with alloc)"
            : o->flags & HOTFN_LAUNCH_DURABLE

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Compares the patches in processes of the run with memory while they run, once a second or, with
- * very many functions, for at most a 50th of a processor's time.  A process compares them itself
+ * very many functions, for at most a 50th of a processor's time.  The time is that of the thread:
+ * on a busy machine a look that waits for a processor would delay the next one by 50 times as much,
+ * and the hooks would seem never to be compared.  A process compares them itself
  * when it ends, but not if it is killed.  A process that was attached to has nothing that compares
  * them, so they are compared once more before they are removed.
  *
@@ -196,9 +198,9 @@ static void watch_patches(void *user)
     uint64_t wait_ns = w->look.is_removed ? 1 : FIRST_NS;
 
     while (hfn_watcher_sleep(&w->watcher, wait_ns)) {
-        uint64_t begin_ns = hfn_os_monotonic_ns();
+        uint64_t begin_ns = hfn_os_thread_cpu_ns();
         look_at_all(w);
-        uint64_t spent_ns = hfn_os_monotonic_ns() - begin_ns;
+        uint64_t spent_ns = hfn_os_thread_cpu_ns() - begin_ns;
         wait_ns = spent_ns * MAX_SHARE > INTERVAL_NS ? spent_ns * MAX_SHARE : INTERVAL_NS;
     }
 }

@@ -400,8 +400,6 @@ def attach_refuses_in_one_sentence(folder):
 
 def functions_over_budget_are_unhooked(folder):
     """The program's results and the counts of all other functions stay exact."""
-    if IS_X86:
-        raise cases.Skipped("a budget of 32-bit programs is refused")
     subprocess.run([TRIPLE + "-gcc", "-O2", "-static", "-pthread", "-o", "budget.exe", ROOT / "tests/programs/src/budget.c"],
                    cwd=folder, check=True, timeout=LIMIT_S)
 
@@ -444,16 +442,15 @@ def record_is_kept_in_the_temporary_folder(folder):
 
 
 def hooks_are_compared_while_the_program_runs(folder):
-    """From outside, once a second.  32-bit wine does not describe the memory of a process whose only thread waits for
-    input, so the program has several."""
+    """From outside, once a second, also while its only thread waits for input."""
     build_attach_target(folder)
     end = time.monotonic() + LIMIT_S
-    with AttachTarget(folder, "watch", TOOL, "run", "-q", "--no-cache", "-o", "run.hfr", "--"):
-        checked = 0
-        while not checked:
-            assert time.monotonic() < end
+    with AttachTarget(folder, "idle", TOOL, "run", "-q", "--no-cache", "-o", "run.hfr", "--"):
+        checked = set()
+        while len(checked) < 3:
+            assert time.monotonic() < end, checked
             shown = run_windows(folder, TOOL, "report", "--json", "-n", "0", "run.hfr").stdout
-            checked = json.loads(shown)["record"]["checked_ns"]
+            checked.add(json.loads(shown)["record"]["checked_ns"] or 0)
     assert read_record(folder, "run.hfr")["record"]["overwritten"] == 0
 
 
@@ -464,21 +461,20 @@ def switch(folder, mode, name, target):
 def functions_are_switched_while_the_program_runs(folder):
     build_attach_target(folder)
     with AttachTarget(folder, "watch", TOOL, "run", "-q", "--no-cache", "--mode", "time", "-o", "run.hfr", "--") as target:
-        if IS_X86:
-            done = switch(folder, "off", "target_chain", target.pid)
-            assert done.returncode == 1 and b"32-bit programs cannot be switched" in done.stderr, done
-            return
         # the program takes the patched bytes for its own, because it finds them at its start
         for mode, code, state, where in (("off", "hooked", b"off", target.pid), ("time", "restored", b"timed", "run.hfr")):
             done = switch(folder, mode, "target_chain", where)
             assert done.returncode == 0 and b"1 function is now " + state in done.stderr, done
             assert target.read() == code
         done = switch(folder, "count", "target_step", target.pid)
-        assert done.returncode == 0 and b"1 function is now counted" in done.stderr, done
+        if IS_X86:
+            assert done.returncode == 1 and b"but not to counting" in done.stderr, done
+        else:
+            assert done.returncode == 0 and b"1 function is now counted" in done.stderr, done
         done = switch(folder, "off", "missing", target.pid)
         assert done.returncode == 1 and b"no hooked function matches" in done.stderr, done
     step = {f["name"]: f for f in read_record(folder, "run.hfr")["functions"]}["target_step"]
-    assert 0 < step["timed_calls"] < step["calls"], step
+    assert IS_X86 or 0 < step["timed_calls"] < step["calls"], step
     done = switch(folder, "off", "target_chain", "run.hfr")
     assert done.returncode == 1 and b"has ended" in done.stderr, done
     with AttachTarget(folder, "watch") as target:

@@ -406,7 +406,8 @@ static hotfn_status check_launch(const hotfn_launch *l, const hotfn_switch_order
     if (!hfn_os_can_change_others() || !hfn_os_has_local_sockets()) {
         return refuse_order(err, HOTFN_E_UNSUPPORTED, "functions can be switched on Linux only");
     }
-    if (l->target.machine == HOTFN_MACHINE_X86) {
+    if (l->target.machine == HOTFN_MACHINE_X86 &&
+        hfn_stub_get_patching()->machine != HOTFN_MACHINE_X86) {
         return refuse_order(
             err, HOTFN_E_UNSUPPORTED,
             "functions of 32-bit programs cannot be switched: choose them at the start "
