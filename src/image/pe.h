@@ -16,6 +16,7 @@ enum {
     HFN_PE_LOAD_CONFIG = 10,
     HFN_PE_IAT = 12,
     HFN_PE_DELAY_IMPORTS = 13,
+    HFN_PE_CLR = 14,
     HFN_PE_DIRECTORIES = 16,
 };
 
@@ -36,6 +37,11 @@ typedef struct hfn_pe_pdb {
 
 /* Returns false if the image names no PDB. */
 bool hfn_pe_pdb_of(const hotfn_image *image, hfn_pe_pdb *out);
+
+/* Is all code of the image .NET code, which is compiled when it is first called? */
+bool hfn_pe_is_managed(const hotfn_image *image);
+/* Is its code written when it starts, as packers do? */
+bool hfn_pe_is_packed(const hotfn_image *image);
 
 /* The COFF symbol table, which GNU linkers still write although it is deprecated in images. */
 typedef struct hfn_pe_symtab {

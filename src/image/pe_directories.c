@@ -10,7 +10,7 @@
 
 #include <string.h>
 
-enum { DEBUG_ENTRY_BYTES = 28, SYMBOL_BYTES = 18 };
+enum { DEBUG_ENTRY_BYTES = 28, SYMBOL_BYTES = 18, CLR_FLAGS_AT = 16, CLR_IL_ONLY = 1 };
 
 bool hfn_image_is_pe(const hotfn_image *image)
 {
@@ -84,6 +84,35 @@ bool hfn_pe_pdb_of(const hotfn_image *image, hfn_pe_pdb *out)
         }
     }
     return false;
+}
+
+/* Flags of the CLR header: ECMA-335 II.25.3.3. */
+bool hfn_pe_is_managed(const hotfn_image *image)
+{
+    uint64_t rva;
+    hfn_span header = hfn_pe_directory(image, HFN_PE_CLR, &rva);
+    uint32_t flags;
+
+    return hfn_span_u32(header, CLR_FLAGS_AT, &flags) && flags & CLR_IL_ONLY;
+}
+
+/* The entry point is in a section that may be written, and there is code that is not in the file.
+ * The latter alone is no sign: programs for incremental linking have such a section. */
+bool hfn_pe_is_packed(const hotfn_image *image)
+{
+    bool has_missing_code = false, entry_is_writable = false;
+
+    for (uint32_t i = 0; i < hotfn_image_get_section_count(image); i++) {
+        hotfn_section s = HOTFN_SECTION_INIT;
+
+        hotfn_image_get_section(image, i, &s);
+        if (s.flags & HOTFN_SECTION_EXECUTE) {
+            has_missing_code |= s.byte_count > 0 && s.file_bytes == 0;
+            entry_is_writable |=
+                s.flags & HOTFN_SECTION_WRITE && image->info.entry_rva - s.rva < s.byte_count;
+        }
+    }
+    return has_missing_code && entry_is_writable;
 }
 
 /* A table of no symbols may still have names: those of the sections. */

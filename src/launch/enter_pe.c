@@ -2,6 +2,7 @@
 /* Which Windows programs the agent can enter through their import list, and which agent. */
 #include "arch/stub.h"
 #include "base/status.h"
+#include "image/pe.h"
 #include "launch/launch.h"
 
 #include <string.h>
@@ -53,11 +54,21 @@ const char *hfn_target_find_refusal(hfn_target *t, const hotfn_image *image)
     if (!hfn_agent_serves(info->machine)) {
         return "a program for another CPU; use the hotfn of the same word size and CPU";
     }
-    return NULL;
+    if (t->runs_already) {
+        return NULL; /* its other modules may have functions */
+    }
+    return hfn_pe_is_managed(image)
+               ? "a .NET program: its code is compiled when it is first called, so it has no "
+                 "functions to count; native libraries in it can be counted by hotfn attach"
+           : hfn_pe_is_packed(image)
+               ? "a packed program: its code is written when it starts; unpack it (UPX: upx -d) and "
+                 "run that"
+               : NULL;
 }
 
 hotfn_status hfn_target_check_attached(hfn_target *t, const hotfn_env *env, hotfn_error *err)
 {
+    t->runs_already = true;
     return t->image[0] ? hfn_target_check_image(t, env, err)
                        : hfn_report_error(err, HOTFN_E_NOT_FOUND, NULL, HOTFN_NO_OFFSET,
                                           "the process has just ended");

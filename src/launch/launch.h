@@ -32,6 +32,7 @@ typedef struct hfn_target {
     uint64_t text_bytes;
     uint32_t machine; /* HOTFN_MACHINE_* of image; OTHER where a descendant is the target */
     bool is_outside;  /* no agent can enter it: it is attached to at its entry point */
+    bool runs_already;
 } hfn_target;
 
 /* watcher.c: a thread that works at intervals while the child runs. */

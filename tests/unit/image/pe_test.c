@@ -370,6 +370,37 @@ static void tls_callbacks_and_guard_functions_are_pointers(void)
     free(b);
 }
 
+static void check_kind(uint32_t entry_flags, bool has_missing_code, uint32_t clr_flags)
+{
+    static const uint8_t return_code[64] = { 0xc3 };
+    pe_builder *b = pe_new(64, 0x8664);
+    uint32_t rva = pe_add(b, "first", entry_flags, return_code, sizeof return_code, 0);
+
+    b->entry = rva;
+    pe_add(b, "second", 0xe0000080, return_code, has_missing_code ? 0 : sizeof return_code, 4096);
+    if (clr_flags) {
+        uint8_t header[72] = { 72 };
+        header[16] = (uint8_t)clr_flags;
+        pe_directory(b, 14, pe_add(b, "clr", PE_DATA, header, sizeof header, 0), sizeof header);
+    }
+    pe_finish(b);
+    hotfn_image *image = open_sample(b);
+    CHECK_EQ_U64(hfn_pe_is_packed(image), entry_flags == 0xe0000040 && has_missing_code);
+    CHECK_EQ_U64(hfn_pe_is_managed(image), clr_flags & 1);
+    hotfn_image_close(image);
+    free(b);
+}
+
+static void packed_and_managed_images_are_recognised(void)
+{
+    check_kind(PE_CODE, false, 0);
+    check_kind(PE_CODE, true, 0); /* as for incremental linking */
+    check_kind(0xe0000040, false, 0);
+    check_kind(0xe0000040, true, 0);
+    check_kind(PE_CODE, false, 1);
+    check_kind(PE_CODE, false, 2); /* with native code */
+}
+
 static void every_failed_allocation_is_reported(void)
 {
     pe_builder *b = with_pdb("a.pdb");
@@ -404,6 +435,7 @@ static const check_test tests[] = {
     CHECK_TEST(without_pdb_the_id_is_time_and_size_else_a_hash),
     CHECK_TEST(relocated_words_are_found_and_followed),
     CHECK_TEST(tls_callbacks_and_guard_functions_are_pointers),
+    CHECK_TEST(packed_and_managed_images_are_recognised),
     CHECK_TEST(every_failed_allocation_is_reported),
 };
 CHECK_MAIN(tests)
