@@ -83,19 +83,31 @@ def read_fields(handle: c_void_p, kind: int, struct: Any, count: int, names: Seq
     return columns
 
 
+class NameReader:
+    """Reads names of functions into one buffer, which grows for a linker's name that is longer."""
+
+    def __init__(self, handle: c_void_p):
+        self.handle, self.text = handle, ctypes.create_string_buffer(NAMES_BYTES)
+
+    def read(self, kind: int, first: int, count: int) -> bytes:
+        """The names of functions [first, first + count), each followed by NUL."""
+        pieces, end = [], first + count
+        while first < end:
+            written, used = c_uint32(end - first), c_uint64(len(self.text))
+            status = lib.hotfn_record_get_names(self.handle, kind, first, ctypes.byref(written), self.text,
+                                                ctypes.byref(used))
+            if status == -10:  # HOTFN_E_LIMIT
+                self.text = ctypes.create_string_buffer(2 * len(self.text))
+                continue
+            check(status)
+            pieces.append(ctypes.string_at(self.text, used.value))
+            first += written.value
+        return pieces[0] if len(pieces) == 1 else b"".join(pieces)
+
+
 def read_names(handle: c_void_p, kind: int, count: int) -> bytes:
     """The names of all functions, each followed by NUL."""
-    text, pieces, first = ctypes.create_string_buffer(NAMES_BYTES), [], 0
-    while first < count:
-        written, used = c_uint32(count - first), c_uint64(len(text))
-        status = lib.hotfn_record_get_names(handle, kind, first, ctypes.byref(written), text, ctypes.byref(used))
-        if status == -10:  # HOTFN_E_LIMIT: a linker's name that is longer than the buffer
-            text = ctypes.create_string_buffer(2 * len(text))
-            continue
-        check(status)
-        pieces.append(ctypes.string_at(text, used.value))
-        first += written.value
-    return b"".join(pieces)
+    return NameReader(handle).read(kind, 0, count)
 
 
 def split_names(names: bytes) -> List[str]:
@@ -109,6 +121,24 @@ def make_objects(values: Sequence[Any]) -> Any:
     array = numpy.empty(len(values), dtype=object)
     array[:] = values
     return array
+
+
+def read_symbols_and_names(handle: c_void_p, count: int) -> Tuple[Any, Any]:
+    """The linker's and the readable names of all functions, as numpy arrays: one array if they are equal.  They are
+    read in pieces that stay in the processor's cache."""
+    numpy = load_numpy()
+    reader, symbols = NameReader(handle), numpy.empty(count, dtype=object)
+    names = symbols
+    for first in range(0, count, PIECE):
+        length = min(PIECE, count - first)
+        place = slice(first, first + length)
+        linker, readable = reader.read(LINKER, first, length), reader.read(READABLE, first, length)
+        symbols[place] = split_names(linker)
+        if linker != readable and names is symbols:
+            names = symbols.copy()
+        if names is not symbols:
+            names[place] = symbols[place] if linker == readable else split_names(readable)
+    return symbols, names
 
 
 def read_display_names(handle: c_void_p, count: int) -> Any:
@@ -142,16 +172,16 @@ def fill_times(columns: Dict[str, Any], place: slice, raw: Any) -> None:
     """Store RecordTiming or RecordThreadTiming; a time that is not known is NaN."""
     numpy = load_numpy()
     untimed = raw["timed_calls"] == 0
-    for name in columns:
-        columns[name][place] = raw[name]
+    no_percentiles = untimed | (raw["p99_ns"] == 0) if "below" in raw.dtype.names else untimed
+    for name, values in columns.items():
+        column = values[place]    # contiguous, so that it is compared faster than a field of structs
+        column[...] = raw[name]
         if name in TIMES:
-            none = UNKNOWN if name.endswith("error_ns") else 0
-            numpy.copyto(columns[name][place], numpy.nan, where=untimed | (raw[name] == none))
+            numpy.copyto(column, numpy.nan, where=untimed | (column == (UNKNOWN if name.endswith("error_ns") else 0)))
         elif name in WAITED:
-            numpy.copyto(columns[name][place], numpy.nan, where=untimed)
+            numpy.copyto(column, numpy.nan, where=untimed)
         elif name in BELOW:
-            unknown = untimed | (raw["p99_ns"] == 0) | (raw["below"] & BELOW[name] != 0)
-            numpy.copyto(columns[name][place], numpy.nan, where=unknown)
+            numpy.copyto(column, numpy.nan, where=no_percentiles | (raw["below"] & BELOW[name] != 0))
 
 
 def _choose_waited(handle: c_void_p) -> Sequence[str]:
@@ -169,10 +199,9 @@ def read_times(handle: c_void_p, count: int) -> Dict[str, Any]:
 def read_functions(handle: c_void_p, files: List[str], count: int, is_timed: bool) -> Dict[str, Any]:
     """{column: numpy array} of all functions."""
     raw = read_fields(handle, FUNCTIONS, s.RecordFunction, count, FIELDS)
-    linker, readable = read_names(handle, LINKER, count), read_names(handle, READABLE, count)
-    symbols = make_objects(split_names(linker))
+    symbols, names = read_symbols_and_names(handle, count)
     columns = {
-        "name": symbols if readable == linker else make_objects(split_names(readable)),
+        "name": names,
         "module": choose_texts([*files, ""], raw["module"]),
         "calls": make_known(raw["calls"], raw["counted"] == 0),
         "rva": raw["rva"],

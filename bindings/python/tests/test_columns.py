@@ -1,11 +1,14 @@
 # SPDX-License-Identifier: MIT
 """The columns of a record are equal to its objects."""
+import ctypes
 import math
+import subprocess
 
 import pytest
 from test_times import path, record, tool  # noqa: F401  (fixtures: a record of a timed run)
 
 import hotfn
+from hotfn import columns as _columns
 
 numpy = pytest.importorskip("numpy")
 
@@ -31,6 +34,30 @@ def test_columns_have_the_times(record):  # noqa: F811
         assert columns["timing"][index] == times.timing
         for name in ("total_ns", "self_ns", "total_error_ns", "self_error_ns", "max_ns", "p50_ns", "p90_ns", "p99_ns"):
             assert is_equal(columns[name][index], getattr(times, name)), (name, times)
+
+
+MIXED_SOURCE = """
+int alpha(int x) { return x * 3 + 1; }
+int beta(int x) __asm__("_Z4betai");
+int beta(int x) { return x * 5 + alpha(x); }
+int gamma_2(int x) { return x * 7 + beta(x); }
+"""
+
+
+@pytest.mark.parametrize("piece", [1, 2, 4096])
+def test_names_of_two_languages(compiler, tmp_path, monkeypatch, piece):
+    """Readable names are read apart from those of the linker only in pieces where they differ."""
+    library = tmp_path / "libhotfn-mixed.so"
+    (tmp_path / "mixed.c").write_text(MIXED_SOURCE)
+    subprocess.run([compiler, "-O1", "-shared", "-fPIC", tmp_path / "mixed.c", "-o", library], check=True)
+    ctypes.CDLL(str(library))
+    with hotfn.Session(modules=library.name) as session:
+        pass
+    monkeypatch.setattr(_columns, "PIECE", piece)
+    columns, functions = session.record.columns(), session.record.functions
+    assert {"alpha": "alpha", "_Z4betai": "beta(int)", "gamma_2": "gamma_2"}.items() <= dict(
+        zip(columns["symbol"], columns["name"])).items()
+    assert [(f.name, f.display) for f in functions] == list(zip(columns["symbol"], columns["name"]))
 
 
 def test_counted_run_has_no_time_columns(counted):
