@@ -57,7 +57,7 @@ typedef struct hfn_stub_shape {
     uint8_t head_bytes; /* after the head, the stack pointer is that of the entry */
     uint8_t entry_at;   /* offset to which the patch jumps */
     uint8_t step_count;
-    hfn_stub_step steps[14];
+    hfn_stub_step steps[18];
 } hfn_stub_shape;
 
 typedef struct hfn_stub_request {

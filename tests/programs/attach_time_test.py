@@ -25,6 +25,7 @@ ROUNDS = int(os.environ.get("HOTFN_ROUNDS", "3"))
 TIMED = ("--mode", "time")
 
 WORKER = r"""
+#include <cstdarg>
 #include <cstdio>
 #include <cstdlib>
 #include <stdexcept>
@@ -91,6 +92,31 @@ CALLED long waiter(long x)
     __asm__ volatile("");
     return y + 1;
 }
+/* pass_on ends with a jump to a function that must not run below a stub's frame, since it finds its stack arguments where
+ * the caller has left them: the timed call ends at the jump. */
+CALLED long sum_of(int count, ...)
+{
+    va_list rest;
+    long all = 0;
+    va_start(rest, count);
+    for (int i = 0; i < count; i++) {
+        all = all * 3 + va_arg(rest, long);
+    }
+    va_end(rest);
+    return all;
+}
+CALLED long pass_on(int count, long a, long b, long c, long d, long e, long f, long g)
+{
+    return a & 1 ? b : sum_of(count, a + 1, b, c, d, e, f, g);
+}
+static void pass_some(long times)
+{
+    for (long i = 0; i < times; i++) {
+        if (pass_on(7, i, 2, 3, 4, 5, 6, i) != (i & 1 ? 2 : 729 * (i + 1) + 900 + i)) {
+            abort();
+        }
+    }
+}
 static void in_threads(int threads, void (*work)(long), long times)
 {
     std::vector<std::thread> all;
@@ -143,6 +169,7 @@ int main()
         case 's': in_threads(2, spend, 100); break;
         case 'e': in_threads(8, throw_some, 3000); break;
         case 'f': fork_some(5); break;
+        case 't': in_threads(3, pass_some, 2000); break;
         case 'c': {
             pid_t pid = fork();
             while (pid == 0) { /* until it is killed */
@@ -235,6 +262,19 @@ def counts_are_exact_and_times_are_shares(folder):
     share = total["long_part"] / (total["long_part"] + total["short_part"])
     assert 0.55 < share < 0.92, (share, total)
     assert 0.1e9 < total["long_part"] < 60e9, total
+
+
+def tail_jumps_end_timed_calls(folder):
+    record = folder / "tails.hfr"
+    with Program([build()]) as target:
+        target.expect("ready")
+        hotfn = start(target, record)
+        order(target, "t")
+        end(hotfn)
+        check_clean(target)
+    found = functions_in(record)
+    assert (found["pass_on"]["calls"], found["sum_of"]["calls"]) == (6000, 3000), found
+    assert (found["pass_on"]["timing"], found["sum_of"]["timing"]) == ("full", "count-only"), found
 
 
 def exceptions_pass_timed_calls_in_rounds(folder):
@@ -389,6 +429,7 @@ def what_cannot_be_timed_is_refused_in_one_sentence(folder):
 
 CASES = [
     counts_are_exact_and_times_are_shares,
+    tail_jumps_end_timed_calls,
     exceptions_pass_timed_calls_in_rounds,
     a_server_and_a_script_are_timed_under_load,
     times_of_a_killed_launcher_are_kept,

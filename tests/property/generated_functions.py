@@ -23,13 +23,18 @@ from generated.program import Program
 from generated.x86 import Cpu32, Cpu64
 from generated.x86_functions import Writer
 
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "programs"))
+
 MODES = {"count": [], "count again": [], "time": ["--mode", "time"], "flat": ["--mode", "time", "--flat"],
          "tick": ["--mode", "time", "--clock", "tick"], "sample": ["--mode", "time", "--sample", "8"]}
 MAKERS = {"x86_64": ([["gcc", "-pie"], ["gcc", "-no-pie"]], Cpu64, Writer),
           "i386": ([["gcc", "-m32", "-no-pie"]], Cpu32, Writer),
           "arm64": ([["aarch64-linux-gnu-gcc", "-pie"], ["aarch64-linux-gnu-gcc", "-no-pie"]], arm64.Cpu,
                     arm64_functions.Writer)}
-NOT_THERE = {"arm64": ["tick"]}  # modes
+ATTACHED = {"attach": [], "attach time": ["--mode", "time"]}  # hooked by another process before main
+NOT_THERE = {"arm64": ["tick", *ATTACHED], "i386": [*ATTACHED]}  # modes
+# Makes the program wait for a byte before main; its own code stays as it is.
+PAUSE = "#include <unistd.h>\n__attribute__((constructor)) static void wait_for_byte(void) { char b; (void)!read(0, &b, 1); }\n"
 EMULATORS = {"arm64": ["qemu-aarch64", "-L", "/usr/aarch64-linux-gnu"]}
 
 
@@ -40,6 +45,8 @@ class Bench:
         self.environment = dict(os.environ, XDG_CACHE_HOME=str(folder / "cache"),
                                 G_SLICE="always-malloc")  # see arm64_test.py
         self.hooked = self.timed = self.refused = 0
+        (folder / "pause.c").write_text(PAUSE)
+        subprocess.run(["gcc", "-O1", "-shared", "-fPIC", "-o", folder / "pause.so", folder / "pause.c"], check=True)
 
     def make(self, seed, count):
         commands, cpu, writer = MAKERS[self.cpu]
@@ -60,7 +67,21 @@ class Bench:
         result = self.run([self.reporter, "report", "--json", str(record)])
         return json.loads(result.stdout)["functions"]
 
-    def check(self, program, keep=None, modes=MODES):
+    def run_attached(self, path, record, options):
+        """The program with `hotfn attach`, which is there before main."""
+        os.environ["HOTFN"] = self.hotfn
+        from attach_test import is_attached
+        target = subprocess.Popen([str(path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                                  env=dict(self.environment, LD_PRELOAD=str(self.folder / "pause.so")), cwd=self.folder)
+        command = [self.hotfn, "attach", "-o", str(record), *options, str(target.pid)]
+        with target, subprocess.Popen(command, stderr=subprocess.PIPE, env=self.environment) as attach:
+            while attach.poll() is None and not is_attached(target.pid):
+                time.sleep(0.01)
+            output, errors = target.communicate(b"x", timeout=240)
+            message = attach.communicate(timeout=240)[1]
+        return subprocess.CompletedProcess(command, target.returncode, output, errors or message)
+
+    def check(self, program, keep=None, modes=(*MODES, *ATTACHED)):
         """The differences, as a list of lines."""
         path = self.build(program.text(keep))
         bare = self.run([*self.emulator, str(path)])
@@ -75,8 +96,9 @@ class Bench:
         record = self.folder / "generated.hfr"
         try:
             target = ["--target", path.name] if self.emulator else []
-            run = self.run([*self.emulator, self.hotfn, "run", "-q", "-o", str(record), *target, *MODES[mode], "--",
-                            *self.emulator, str(path)])
+            run = self.run_attached(path, record, ATTACHED[mode]) if mode in ATTACHED else self.run(
+                [*self.emulator, self.hotfn, "run", "-q", "-o", str(record), *target, *MODES[mode], "--",
+                 *self.emulator, str(path)])
         except subprocess.TimeoutExpired:
             return [f"{mode}: does not end"]
         if run.returncode != bare.returncode and (run.returncode < 0 or run.returncode > 255 or not run.stdout):
@@ -114,7 +136,7 @@ def kind(difference):
 def reduce_program(bench, program, differences):
     """The smallest set of functions found that still differs in one mode."""
     mode = differences[0].split(":")[0]
-    modes = [mode] if mode in MODES else list(MODES)
+    modes = [mode] if mode in MODES or mode in ATTACHED else [*MODES, *ATTACHED]
     modes = ["count", mode] if mode == "count again" else modes
     keep = sorted(f.number for f in program.functions)
 

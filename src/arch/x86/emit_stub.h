@@ -17,8 +17,8 @@ uint32_t hfn_x86_find_timing(hfn_stub_edit out[HFN_STUB_MAX_EDITS], const uint8_
  * jumps into it at HFN_TAIL_EXIT_END_AT.  behind_body: the return address of the stub's call of the
  * body; room: the size of the stub's frame in bytes; argument_bytes: the size of the copied
  * arguments, which are between the frame and that return address. */
-#define HFN_TAIL_EXIT_BYTES 65
-#define HFN_TAIL_EXIT_END_AT 28
+#define HFN_TAIL_EXIT_BYTES 62
+#define HFN_TAIL_EXIT_END_AT 25
 void hfn_x86_emit_tail_exit(uint8_t *out, const hfn_stub_request *request, uint64_t behind_body,
                             uint32_t room, uint32_t argument_bytes);
 /* Add the tail exit to the shape of a stub without one. */

@@ -22,14 +22,20 @@ enum {
     RETURN_ADDRESS_BYTES = 8,
     FLAG_AT = 36, /* in the frame: upper half of hfn_time_frame.slot, 0 before */
     RCX_AT = 24,  /* in the frame: scratch space for rcx                       */
-    JUMP_AT = 49,
-    HOME_AT = 54,
-    RETURN_AT = 64,
-    STEPS = 4,
+    PUSHED_AT = 1,
+    LEA_END_AT = 8,
+    POPPED_AT = 14,
+    JNE_END_AT = 16,
+    JRCXZ_END_AT = 36,
+    JUMP_AT = 46,
+    HOME_AT = 51,
+    RETURN_AT = 61,
+    STEPS = 6,
 };
 
-/* exit: cmp dword [rsp], low(behind_body); jne jump
- *       cmp dword [rsp + 4], high(behind_body); jne jump
+/* No address of the stub itself is in the code: an attach writes stubs elsewhere and copies them.
+ *
+ * exit: push rcx; lea rcx, [rip + behind_body]; cmp [rsp + 8], rcx; pop rcx; jne jump
  *       mov byte [rsp + 8 + arguments + 36], 1; ret
  * end:  mov [rsp + 24], rcx; mov ecx, [rsp + 36]; jrcxz home
  *       mov rcx, [rsp + 24]; lea rsp, [rsp + room]
@@ -40,10 +46,10 @@ void hfn_x86_emit_tail_exit(uint8_t *out, const hfn_stub_request *request, uint6
 {
     /* clang-format off */
     static const uint8_t code[HFN_TAIL_EXIT_BYTES] = {
-        0x81, 0x3c, 0x24, 0, 0, 0, 0, 0x75, JUMP_AT - 9,
-        0x81, 0x7c, 0x24, 0x04, 0, 0, 0, 0, 0x75, JUMP_AT - 19,
+        0x51, 0x48, 0x8d, 0x0d, 0, 0, 0, 0, 0x48, 0x39, 0x4c, 0x24, RETURN_ADDRESS_BYTES, 0x59,
+        0x75, JUMP_AT - JNE_END_AT,
         0xc6, 0x84, 0x24, 0, 0, 0, 0, 0x01, 0xc3,
-        0x48, 0x89, 0x4c, 0x24, RCX_AT, 0x8b, 0x4c, 0x24, FLAG_AT, 0xe3, HOME_AT - 39,
+        0x48, 0x89, 0x4c, 0x24, RCX_AT, 0x8b, 0x4c, 0x24, FLAG_AT, 0xe3, HOME_AT - JRCXZ_END_AT,
         0x48, 0x8b, 0x4c, 0x24, RCX_AT, 0x48, 0x8d, 0x64, 0x24, 0,
         0xe9, 0, 0, 0, 0,
         0x48, 0x8b, 0x4c, 0x24, RCX_AT, 0x48, 0x8d, 0x64, 0x24, 0, 0xc3,
@@ -51,9 +57,8 @@ void hfn_x86_emit_tail_exit(uint8_t *out, const hfn_stub_request *request, uint6
     /* clang-format on */
 
     memcpy(out, code, sizeof code);
-    hfn_write_le32(out + 3, (uint32_t)behind_body);
-    hfn_write_le32(out + 13, (uint32_t)(behind_body >> 32));
-    hfn_write_le32(out + 22, RETURN_ADDRESS_BYTES + argument_bytes + FLAG_AT);
+    hfn_write_le32(out + LEA_END_AT - 4, (uint32_t)(behind_body - (request->address + LEA_END_AT)));
+    hfn_write_le32(out + JNE_END_AT + 3, RETURN_ADDRESS_BYTES + argument_bytes + FLAG_AT);
     out[JUMP_AT - 1] = out[RETURN_AT - 1] = (uint8_t)room;
     hfn_write_le32(out + JUMP_AT + 1,
                    (uint32_t)(request->tail_target - (request->address + JUMP_AT + 5)));
@@ -61,7 +66,9 @@ void hfn_x86_emit_tail_exit(uint8_t *out, const hfn_stub_request *request, uint6
 
 void hfn_x86_add_tail_exit_shape(hfn_stub_shape *shape, uint32_t room)
 {
-    const hfn_stub_step own[STEPS] = { { HFN_TAIL_EXIT_END_AT, (uint8_t)room },
+    const hfn_stub_step own[STEPS] = { { PUSHED_AT, RETURN_ADDRESS_BYTES },
+                                       { POPPED_AT, 0 },
+                                       { HFN_TAIL_EXIT_END_AT, (uint8_t)room },
                                        { JUMP_AT, 0 },
                                        { HOME_AT, (uint8_t)room },
                                        { RETURN_AT, 0 } };
