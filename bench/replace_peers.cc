@@ -10,10 +10,14 @@
 #include <hotfn.h>
 #include <hotfn/lowlevel.h>
 
+#ifdef _WIN32
+#include <windows.h>
+#else
 #include <dlfcn.h>
 #include <link.h>
+#include <pthread.h>
 #include <time.h>
-#include <unistd.h>
+#endif
 
 #include <atomic>
 #include <cstdint>
@@ -21,19 +25,73 @@
 #include <cstdlib>
 #include <cstring>
 #include <string>
-#include <thread>
 #include <vector>
 
 enum { WANTED = 1000, CALLS = 2000000, CALL_ROUNDS = 60, THREADS = 3 };
 
 using Code = void (*)();
 
-static uint64_t get_ns(clockid_t clock = CLOCK_MONOTONIC)
+#ifdef _WIN32
+static uint64_t get_ns()
+{
+    LARGE_INTEGER now, frequency;
+    QueryPerformanceCounter(&now);
+    QueryPerformanceFrequency(&frequency);
+    return (uint64_t)(now.QuadPart * (1000000000.0 / (double)frequency.QuadPart));
+}
+
+static uint64_t get_thread_ns()
+{
+    return get_ns();
+}
+
+static void *open_library(const char *path)
+{
+    return (void *)LoadLibraryA(path);
+}
+
+static void *find_symbol(void *library, const char *name)
+{
+    return (void *)GetProcAddress((HMODULE)library, name);
+}
+
+static uint64_t get_base(void *library)
+{
+    return (uint64_t)(uintptr_t)library;
+}
+#else
+static uint64_t read_clock(clockid_t clock)
 {
     timespec now;
     clock_gettime(clock, &now);
     return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
 }
+
+static uint64_t get_ns()
+{
+    return read_clock(CLOCK_MONOTONIC);
+}
+
+static uint64_t get_thread_ns()
+{
+    return read_clock(CLOCK_THREAD_CPUTIME_ID);
+}
+
+static void *open_library(const char *path)
+{
+    return dlopen(path, RTLD_NOW);
+}
+
+static void *find_symbol(void *library, const char *name)
+{
+    return dlsym(library, name);
+}
+
+static uint64_t get_base(void *library)
+{
+    return ((link_map *)library)->l_addr;
+}
+#endif
 
 // ---- The libraries.  replace() stores the original and returns true if the function was accepted;
 // remove_all() restores the code.
@@ -45,6 +103,7 @@ static bool replace(Code *original, Code function, Code by)
 {
     hotfn_hook_options options = HOTFN_HOOK_OPTIONS_INIT;
     options.flags = HOTFN_HOOKS_REGISTER_UNWIND;
+    options.quiesce_ns = UINT64_C(2000000000); // threads of a busy machine stop late
     if (!hooks) {
         hotfn_hooks_create(&hooks, &options, nullptr, nullptr, nullptr);
     }
@@ -89,7 +148,7 @@ static void remove_all()
     }
     all.clear();
 }
-#elif PEER == 2
+#elif PEER == 2 || PEER == 3
 #include <gum/gum.h>
 static GumInterceptor *interceptor;
 static std::vector<void *> all;
@@ -100,8 +159,14 @@ static bool replace(Code *original, Code function, Code by)
         gum_init_embedded();
         interceptor = gum_interceptor_obtain();
     }
-    if (gum_interceptor_replace(interceptor, (void *)function, (void *)by, nullptr,
-                                (void **)original, nullptr) != GUM_REPLACE_OK) {
+#if PEER == 2
+    GumReplaceReturn done = gum_interceptor_replace(interceptor, (void *)function, (void *)by,
+                                                    (void **)original, nullptr);
+#else
+    GumReplaceReturn done = gum_interceptor_replace_fast(interceptor, (void *)function, (void *)by,
+                                                         (void **)original, nullptr);
+#endif
+    if (done != GUM_REPLACE_OK) {
         return false;
     }
     all.push_back((void *)function);
@@ -116,16 +181,60 @@ static void remove_all()
     gum_interceptor_flush(interceptor);
     all.clear();
 }
+#elif PEER == 4
+#include <MinHook.h>
+
+static bool replace(Code *original, Code function, Code by)
+{
+    MH_Initialize();
+    return MH_CreateHook((void *)function, (void *)by, (void **)original) == MH_OK &&
+           MH_EnableHook((void *)function) == MH_OK;
+}
+
+static void remove_all()
+{
+    MH_Uninitialize();
+}
+#elif PEER == 5
+#include <detours.h>
+static std::vector<std::pair<Code *, Code>> all;
+
+static bool replace(Code *original, Code function, Code by)
+{
+    *original = function;
+    DetourTransactionBegin();
+    DetourUpdateThread(GetCurrentThread());
+    if (DetourAttach((void **)original, (void *)by) != NO_ERROR) {
+        DetourTransactionAbort();
+        return false;
+    }
+    all.push_back({ original, by });
+    return DetourTransactionCommit() == NO_ERROR;
+}
+
+static void remove_all()
+{
+    DetourTransactionBegin();
+    DetourUpdateThread(GetCurrentThread());
+    for (auto &one : all) {
+        DetourDetach((void **)one.first, (void *)one.second);
+    }
+    DetourTransactionCommit();
+    all.clear();
+}
 #endif
 
 // ---- Forwarders, each a jump through its word.
 
 extern "C" {
-__attribute__((visibility("hidden"))) Code originals[WANTED + 8];
+#ifndef _WIN32
+__attribute__((visibility("hidden")))
+#endif
+Code originals[WANTED + 8];
 extern const char forwarders[];
 }
-__asm__(".pushsection .text\n.balign 16\nforwarders:\n.set number, 0\n.rept 1008\n"
-        "jmp *originals + number(%rip)\n.balign 16\n.set number, number + 8\n.endr\n.popsection\n");
+__asm__(".text\n.balign 16\nforwarders:\n.set number, 0\n.rept 1008\n"
+        "jmp *originals + number(%rip)\n.balign 16\n.set number, number + 8\n.endr\n");
 
 static Code get_forwarder(size_t index)
 {
@@ -134,24 +243,39 @@ static Code get_forwarder(size_t index)
 
 // ---- Small functions of this program.
 
-extern "C" long add_numbers(long a, long b);
+extern "C" int64_t add_numbers(int64_t a, int64_t b);
 extern "C" void call_thrower();
 extern "C" void throw_number()
 {
     throw 7;
 }
-// The first instruction of call_thrower is a call: it moves, and the exception passes what it
-// moved to.
-__asm__(
-    ".pushsection .text\n.balign 16\n.globl add_numbers\n.type add_numbers,@function\nadd_numbers:\n"
-    ".cfi_startproc\nlea (%rdi,%rsi),%rax\nxor $1,%rax\nnop\nret\n.cfi_endproc\n.size add_numbers, . - add_numbers\n"
-    ".balign 16\n.globl call_thrower\n.type call_thrower,@function\ncall_thrower:\n.cfi_startproc\npush %rbx\n"
-    ".cfi_adjust_cfa_offset 8\n.cfi_rel_offset rbx, 0\ncall throw_number\npop %rbx\n.cfi_adjust_cfa_offset -8\nret\n"
-    ".cfi_endproc\n.size call_thrower, . - call_thrower\n.popsection\n");
+// Hooks move the call of call_thrower, and the exception passes what it moved to.
+#ifdef _WIN32
+#define FIRST_ARGUMENTS "%rcx,%rdx"
+#define BEGIN_FUNCTION(name)                                                                       \
+    ".globl " name "\n.def " name "; .scl 2; .type 32; .endef\n.seh_proc " name "\n" name ":\n"
+#define OPEN_FRAME "sub $40,%rsp\n.seh_stackalloc 40\n.seh_endprologue\n"
+#define CLOSE_FRAME "add $40,%rsp\n"
+#define END_PROLOGUE ".seh_endprologue\n"
+#define END_FUNCTION(name) ".seh_endproc\n"
+#else
+#define FIRST_ARGUMENTS "%rdi,%rsi"
+#define BEGIN_FUNCTION(name)                                                                       \
+    ".globl " name "\n.type " name ",@function\n" name ":\n.cfi_startproc\n"
+#define OPEN_FRAME "push %rbx\n.cfi_adjust_cfa_offset 8\n.cfi_rel_offset rbx, 0\n"
+#define CLOSE_FRAME "pop %rbx\n.cfi_adjust_cfa_offset -8\n"
+#define END_PROLOGUE
+#define END_FUNCTION(name) ".cfi_endproc\n.size " name ", . - " name "\n"
+#endif
+__asm__(".text\n.balign 16\n" BEGIN_FUNCTION("add_numbers") END_PROLOGUE
+        "lea (" FIRST_ARGUMENTS
+        "),%rax\nxor $1,%rax\nnopw 0(%rax,%rax,1)\nnopl 0(%rax)\nnop\nret\n" END_FUNCTION(
+            "add_numbers") ".balign 16\n" BEGIN_FUNCTION("call_thrower") OPEN_FRAME
+        "call throw_number\n" CLOSE_FRAME "ret\n" END_FUNCTION("call_thrower"));
 
 static void measure_call()
 {
-    static long (*volatile call)(long, long) = add_numbers;
+    static int64_t (*volatile call)(int64_t, int64_t) = add_numbers;
     uint64_t best[2] = { UINT64_MAX, UINT64_MAX };
     for (int hooked = 0; hooked < 2; hooked++) {
         if (hooked && !replace(&originals[WANTED], (Code)add_numbers, get_forwarder(WANTED))) {
@@ -159,12 +283,12 @@ static void measure_call()
             return;
         }
         for (int round = 0; round < CALL_ROUNDS; round++) {
-            long sum = 0;
-            uint64_t begin = get_ns(CLOCK_THREAD_CPUTIME_ID);
-            for (long i = 0; i < CALLS; i++) {
+            int64_t sum = 0;
+            uint64_t begin = get_thread_ns();
+            for (int64_t i = 0; i < CALLS; i++) {
                 sum += call(i, sum);
             }
-            uint64_t took = get_ns(CLOCK_THREAD_CPUTIME_ID) - begin;
+            uint64_t took = get_thread_ns() - begin;
             best[hooked] = took < best[hooked] ? took : best[hooked];
         }
     }
@@ -187,18 +311,62 @@ static void measure_throw()
 }
 
 // Threads call the function while its hook is set and removed.
+static std::atomic<bool> stop;
+static std::atomic<int64_t> wrong;
+
+static void call_until_stop()
+{
+    for (int64_t n = 0; !stop; n++) {
+        wrong += add_numbers(n, 5) != ((n + 5) ^ 1);
+    }
+}
+
+#ifdef _WIN32
+using Thread = HANDLE;
+
+static DWORD WINAPI run_thread(void *)
+{
+    call_until_stop();
+    return 0;
+}
+
+static Thread start_thread()
+{
+    return CreateThread(nullptr, 0, run_thread, nullptr, 0, nullptr);
+}
+
+static void join_thread(Thread thread)
+{
+    WaitForSingleObject(thread, INFINITE);
+}
+#else
+using Thread = pthread_t;
+
+static void *run_thread(void *)
+{
+    call_until_stop();
+    return nullptr;
+}
+
+static Thread start_thread()
+{
+    Thread thread;
+    pthread_create(&thread, nullptr, run_thread, nullptr);
+    return thread;
+}
+
+static void join_thread(Thread thread)
+{
+    pthread_join(thread, nullptr);
+}
+#endif
+
 static void measure_removal(int rounds)
 {
-    std::atomic<bool> stop(false);
-    std::atomic<long> wrong(0);
-    std::vector<std::thread> threads;
+    std::vector<Thread> threads;
     int done = 0;
     for (int i = 0; i < THREADS; i++) {
-        threads.emplace_back([&] {
-            for (long n = 0; !stop; n++) {
-                wrong += add_numbers(n, 5) != ((n + 5) ^ 1);
-            }
-        });
+        threads.push_back(start_thread());
     }
     for (; done < rounds; done++) {
         if (!replace(&originals[WANTED + 2], (Code)add_numbers, get_forwarder(WANTED + 2))) {
@@ -207,10 +375,10 @@ static void measure_removal(int rounds)
         remove_all();
     }
     stop = true;
-    for (std::thread &thread : threads) {
-        thread.join();
+    for (Thread thread : threads) {
+        join_thread(thread);
     }
-    printf("removal_rounds %d\nremoval_wrong %ld\n", done, wrong.load());
+    printf("removal_rounds %d\nremoval_wrong %lld\n", done, (long long)wrong);
 }
 
 // ---- Functions of sqlite3.
@@ -227,10 +395,10 @@ static int add_row(void *, int count, char **values, char **)
 
 static std::string run_statements(void *library)
 {
-    auto open = (int (*)(const char *, void **))dlsym(library, "sqlite3_open");
+    auto open = (int (*)(const char *, void **))find_symbol(library, "sqlite3_open");
     auto exec = (int (*)(void *, const char *, int (*)(void *, int, char **, char **), void *,
-                         char **))dlsym(library, "sqlite3_exec");
-    auto close = (int (*)(void *))dlsym(library, "sqlite3_close");
+                         char **))find_symbol(library, "sqlite3_exec");
+    auto close = (int (*)(void *))find_symbol(library, "sqlite3_close");
     void *base = nullptr;
     result.clear();
     open(":memory:", &base);
@@ -248,14 +416,9 @@ static std::string run_statements(void *library)
     return result;
 }
 
-static uint64_t get_base(void *library)
-{
-    return ((link_map *)library)->l_addr;
-}
-
 static void measure_library(const char *path)
 {
-    void *library = dlopen(path, RTLD_NOW);
+    void *library = open_library(path);
     hotfn_scan *scan = nullptr;
     hotfn_scan_info info = HOTFN_SCAN_INFO_INIT;
     std::string before = run_statements(library);

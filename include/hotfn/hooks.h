@@ -67,8 +67,9 @@ typedef struct hotfn_hooked_call hotfn_hooked_call;
 typedef int32_t (*hotfn_hook_filter_fn)(void *user, hotfn_hooked_call *call);
 
 /* Get an integer or pointer argument by its position among those; floating-point arguments do not
- * count, except on i386, where all are on the stack and `index` counts words.  A wrong index reads
- * other memory of the stack.  Only in a filter.  Since 0.1. */
+ * count, except on Windows x64, where each argument has a position, and on i386, where all are on
+ * the stack and `index` counts words.  A wrong index reads other memory of the stack.  Only in a
+ * filter.  Since 0.1. */
 HOTFN_API uint64_t hotfn_hooked_call_get_argument(const hotfn_hooked_call *call, uint32_t index);
 /* Set the integer or pointer that a call returns if the filter returns 0.  Only in a filter.
  * Since 0.1. */

@@ -273,7 +273,7 @@ static uint8_t *begin_shared_row(void)
     return hfn_rows.shared;
 }
 
-HFN_SYSTEM_V void hfn_thread_row_count_shared(void *slot_bytes)
+void hfn_thread_row_count_shared(void *slot_bytes)
 {
     uint8_t *row;
 

@@ -52,7 +52,7 @@ uint8_t *hfn_thread_row_claim(void);
 
 /* Count a call in the slot at this offset of a row that all threads share, by an atomic addition:
  * for processes whose threads may have no row pointer.  HOT PATH: see thread_row.c. */
-HFN_SYSTEM_V void hfn_thread_row_count_shared(void *slot_bytes);
+void hfn_thread_row_count_shared(void *slot_bytes);
 
 /* core/core.h: the address of the word in which the core keeps the calling thread's row pointer; 0:
  * the gs base leads to the row instead. */

@@ -508,6 +508,11 @@ def bisect_finds_the_hook_that_changes_the_outcome(folder):
     assert set(pathlib.Path(os.environ["WINEPREFIX"]).glob("drive_c/users/*/Temp/hotfn-bisect-*")) == before
 
 
+def functions_are_replaced_and_filtered(folder):
+    done = run_windows(folder, BUILD / "tests/windows/replace.exe")
+    assert done.returncode == 0 and done.stdout.split() == b"all checks passed".split(), done
+
+
 def run_refuses_what_it_cannot_do(folder):
     build_work(folder, "work.exe")
     for options, wanted in (("--follow", "--follow"), ("--target x", "--target"),
@@ -536,5 +541,5 @@ if __name__ == "__main__":
                         attach_and_detach_as_commands, attach_refuses_in_one_sentence, functions_over_budget_are_unhooked,
                         record_is_kept_in_the_temporary_folder, hooks_are_compared_while_the_program_runs,
                         functions_are_switched_while_the_program_runs, bisect_finds_the_hook_that_changes_the_outcome,
-                        run_refuses_what_it_cannot_do, microsofts_exception_tests_pass, agent_imports_the_system_only],
+                        functions_are_replaced_and_filtered, run_refuses_what_it_cannot_do, microsofts_exception_tests_pass, agent_imports_the_system_only],
                        needs=("wine", TRIPLE + "-g++")))

@@ -573,16 +573,27 @@ static uint8_t *put_restore_vectors(uint8_t *out, const hfn_x86_vector_state *ve
 /* The saved registers, from r11 up to rax (put_save_registers), lie this far below rbp. */
 enum { SAVED_BYTES = 88, SAVED_RAX_AT = 72, FRAME_POINTER_AT = 88 };
 
-/* rbx holds the return address: the stub's jump over {callback, user}. */
+/* Call callback(user, saved registers) by the convention of the system's compilers.  rbx holds the
+ * return address: the stub's jump over {callback, user}. */
+static uint8_t *put_callback(uint8_t *at)
+{
+#if defined(_WIN32)
+    at = PUT(at, 0x48, 0x8b, 0x4b, 0x0a);                  /* mov rcx, [rbx + 10] */
+    at = PUT(at, 0x48, 0x8d, 0x55, (uint8_t)-SAVED_BYTES); /* lea rdx, [rbp - 88] */
+    at = PUT(at, 0x48, 0x83, 0xec, HOME_BYTES);            /* sub rsp, 32         */
+    at = PUT(at, 0xff, 0x53, 0x02);                        /* call [rbx + 2]      */
+    return PUT(at, 0x48, 0x83, 0xc4, HOME_BYTES);          /* add rsp, 32         */
+#else
+    at = PUT(at, 0x48, 0x8b, 0x7b, 0x0a);                       /* mov rdi, [rbx + 10] */
+    at = PUT(at, 0x48, 0x8d, 0x75, (uint8_t)-SAVED_BYTES);      /* lea rsi, [rbp - 88] */
+    return PUT(at, 0xff, 0x53, 0x02);                           /* call [rbx + 2]      */
+#endif
+}
+
 uint32_t hfn_x86_emit_call_gate(uint8_t *out, const hfn_x86_vector_state *vector, bool filters)
 {
-    uint8_t *at = put_save_vectors(put_save_registers(out), vector);
+    uint8_t *at = put_callback(put_save_vectors(put_save_registers(out), vector));
 
-    at = PUT(at, 0x48, 0x8b, 0x7b, 0x0a); /* mov rdi, [rbx + 10] */
-    if (filters) {
-        at = PUT(at, 0x48, 0x8d, 0x75, (uint8_t)-SAVED_BYTES); /* lea rsi, [rbp - 88] */
-    }
-    at = PUT(at, 0xff, 0x53, 0x02); /* call [rbx + 2]      */
     if (filters) {
         at = PUT(at, 0x85, 0xc0, 0x75, 0x05); /* test eax, eax; jnz over the next one */
         at =
@@ -592,14 +603,20 @@ uint32_t hfn_x86_emit_call_gate(uint8_t *out, const hfn_x86_vector_state *vector
     return (uint32_t)(at - out);
 }
 
-/* Arguments in registers: x86-64 psABI, 3.2.3.  Those on the stack begin above the return address,
- * which lies above rbp, the gate's return address and the bytes by which the stub lowered the
- * stack. */
+/* Arguments in registers: x86-64 psABI, 3.2.3; Microsoft, "x64 calling convention".  Those on the
+ * stack begin above the return address and HOME_BYTES; the return address lies above rbp, the
+ * gate's return address and the bytes by which the stub lowered the stack. */
 uint64_t hfn_x86_get_argument(const void *saved, uint32_t index)
 {
-    /* rdi, rsi, rdx, rcx, r8, r9 */
-    static const uint8_t places[] = { 32, 40, 56, 64, 24, 16 };
-    enum { IN_REGISTERS = 6, STACK_ARGUMENTS_AT = FRAME_POINTER_AT + 16 + RED_ZONE_BYTES + 8 };
+#if defined(_WIN32)
+    static const uint8_t places[] = { 64, 56, 24, 16 }; /* rcx, rdx, r8, r9 */
+#else
+    static const uint8_t places[] = { 32, 40, 56, 64, 24, 16 }; /* rdi, rsi, rdx, rcx, r8, r9 */
+#endif
+    enum {
+        IN_REGISTERS = (int)sizeof places,
+        STACK_ARGUMENTS_AT = FRAME_POINTER_AT + 16 + RED_ZONE_BYTES + 8 + HOME_BYTES
+    };
     const uint8_t *bytes = saved;
 
     return hfn_read_le64(index < IN_REGISTERS
