@@ -7,26 +7,31 @@
 #include <stdlib.h>
 #include <string.h>
 
+bool buffer_reserve(byte_buffer *b, size_t byte_count)
+{
+    if (b->failed || byte_count <= b->room - b->used) {
+        return !b->failed;
+    }
+    size_t room = b->room ? b->room : 256;
+    while (room - b->used < byte_count && room < SIZE_MAX / 2) {
+        room *= 2;
+    }
+    uint8_t *more = room - b->used < byte_count ? NULL : realloc(b->data, room);
+    if (!more) {
+        b->failed = true;
+        return false;
+    }
+    b->data = more;
+    b->room = room;
+    return true;
+}
+
 void buffer_append(byte_buffer *b, const void *bytes, size_t byte_count)
 {
-    if (byte_count == 0 || b->failed) {
-        return;
+    if (byte_count > 0 && buffer_reserve(b, byte_count)) {
+        memcpy(b->data + b->used, bytes, byte_count);
+        b->used += byte_count;
     }
-    if (byte_count > b->room - b->used) {
-        size_t room = b->room ? b->room : 256;
-        while (room - b->used < byte_count && room < SIZE_MAX / 2) {
-            room *= 2;
-        }
-        uint8_t *more = room - b->used < byte_count ? NULL : realloc(b->data, room);
-        if (!more) {
-            b->failed = true;
-            return;
-        }
-        b->data = more;
-        b->room = room;
-    }
-    memcpy(b->data + b->used, bytes, byte_count);
-    b->used += byte_count;
 }
 
 void buffer_append_text(byte_buffer *b, const char *text)

@@ -14,6 +14,8 @@ typedef struct byte_buffer {
     bool failed;
 } byte_buffer;
 
+/* Make room for so many further bytes; false if the buffer failed or there is no memory. */
+bool buffer_reserve(byte_buffer *b, size_t byte_count);
 void buffer_append(byte_buffer *b, const void *bytes, size_t byte_count);
 void buffer_append_text(byte_buffer *b, const char *text);
 void buffer_append_format(byte_buffer *b, const char *format, ...)

@@ -18,6 +18,19 @@ static const struct {
 };
 static const uint8_t widths[BLOCK_COLUMNS] = { 2, 8, 4, 4, 4, 4, 8, 8, 8, 8, 8, 8, 8 };
 
+static void write_le64(uint8_t *out, uint64_t value)
+{
+    out[0] = (uint8_t)value;
+    out[1] = (uint8_t)(value >> 8);
+    out[2] = (uint8_t)(value >> 16);
+    out[3] = (uint8_t)(value >> 24);
+    out[4] = (uint8_t)(value >> 32);
+    out[5] = (uint8_t)(value >> 40);
+    out[6] = (uint8_t)(value >> 48);
+    out[7] = (uint8_t)(value >> 56);
+}
+
+/* Of a narrower value the next one overwrites the bytes that are too many. */
 static void append_row(count_block *b, const block_run *run, uint32_t caller, const packed_row *row)
 {
     b->label_count += run->label_count;
@@ -28,11 +41,11 @@ static void append_row(count_block *b, const block_run *run, uint32_t caller, co
                                              row->values[0], row->values[1], row->values[2],
                                              row->max_ns };
     for (int i = 0; i < BLOCK_COLUMNS; i++) {
-        uint8_t bytes[8];
-        for (int k = 0; k < 8; k++) {
-            bytes[k] = (uint8_t)(values[i] >> 8 * k);
+        byte_buffer *column = &b->columns[i];
+        if (column->room - column->used >= 8 || buffer_reserve(column, 8)) {
+            write_le64(column->data + column->used, values[i]);
+            column->used += widths[i];
         }
-        buffer_append(&b->columns[i], bytes, widths[i]);
     }
     b->row_count++;
 }
@@ -85,6 +98,21 @@ void block_finish(const count_block *b, byte_buffer *out)
             buffer_append(out, b->labels.data, b->labels.used);
         }
     }
+}
+
+static void clear_buffer(byte_buffer *b)
+{
+    b->used = 0;
+    b->failed = false;
+}
+
+void block_clear(count_block *b)
+{
+    for (int i = 0; i < BLOCK_COLUMNS; i++) {
+        clear_buffer(&b->columns[i]);
+    }
+    clear_buffer(&b->labels);
+    b->label_count = b->row_count = 0;
 }
 
 void block_free(count_block *b)

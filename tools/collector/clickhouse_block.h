@@ -31,6 +31,8 @@ typedef struct block_run {
 /* False if the packed rows are damaged, or without memory. */
 bool block_add_run(count_block *b, const block_run *run);
 void block_finish(const count_block *b, byte_buffer *out);
+/* Remove all rows, and keep the memory. */
+void block_clear(count_block *b);
 void block_free(count_block *b);
 
 #endif

@@ -34,6 +34,7 @@ struct delivery {
     int64_t retention_ns;
     char owner[33];
     shard_state shards[CLICKHOUSE_MAX_SERVERS];
+    batch_memory memory; /* of the thread */
 };
 
 /* ---- Deletion. */
@@ -217,8 +218,8 @@ static bool deliver_batch(delivery *d, uint32_t shard, bool *more, refusal *why)
     pthread_rwlock_wrlock(d->lock);
     bool ok = is_new || batch_ask(d->c, &b, d->owner, &found, why);
     if (ok) {
-        ok =
-            found ? batch_mark_delivered(d->s, &b, why) : batch_send(d->s, d->c, &b, d->owner, why);
+        ok = found ? batch_mark_delivered(d->s, &b, why)
+                   : batch_send(d->s, d->c, &b, d->owner, &d->memory, why);
     }
     pthread_rwlock_unlock(d->lock);
     *more = ok;
@@ -326,6 +327,7 @@ void delivery_stop(delivery *d)
     pthread_cond_signal(&d->changed);
     pthread_mutex_unlock(&d->mutex);
     pthread_join(d->thread, NULL);
+    batch_free_memory(&d->memory);
     clickhouse_close(d->c);
     store_close(d->s);
     pthread_mutex_destroy(&d->mutex);

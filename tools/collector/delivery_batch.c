@@ -2,10 +2,10 @@
 /* The steps of one batch. */
 #include "delivery_batch.h"
 
-#include "clickhouse_block.h"
-
 #include <stdio.h>
 #include <string.h>
+
+enum { MAX_KEPT_BODY = 64 << 20 }; /* a run may have many callers */
 
 /* ---- Choose the runs. */
 
@@ -122,10 +122,8 @@ static bool add_run_to_block(store *s, const delivery_batch *b, sqlite3_stmt *q,
     return read_labels(s, (int64_t)run.run, labels, &run.label_count) && block_add_run(out, &run);
 }
 
-static bool encode_batch(store *s, const delivery_batch *b, byte_buffer *out, uint64_t *row_count,
-                         refusal *why)
+static bool encode_batch(store *s, const delivery_batch *b, batch_memory *m, refusal *why)
 {
-    count_block block = { 0 };
     byte_buffer labels = { 0 };
     sqlite3_stmt *q = store_get_statement(
         s, "SELECT run.id, build, client, start_ns, timed, rows, callers FROM run JOIN counts ON "
@@ -133,18 +131,19 @@ static bool encode_batch(store *s, const delivery_batch *b, byte_buffer *out, ui
     bool ok = store_bind(q, "i", b->id);
     int step = SQLITE_ERROR;
 
+    block_clear(&m->block);
+    m->body.used = 0;
+    m->body.failed = false;
     while (ok && (step = sqlite3_step(q)) == SQLITE_ROW) {
-        ok = add_run_to_block(s, b, q, &block, &labels);
+        ok = add_run_to_block(s, b, q, &m->block, &labels);
     }
     sqlite3_reset(q);
-    block_finish(&block, out);
-    *row_count = block.row_count;
-    block_free(&block);
+    block_finish(&m->block, &m->body);
     buffer_free(&labels);
     if (ok && step != SQLITE_DONE) {
         return refuse_for_database(why, s);
     }
-    return (ok && !out->failed) ||
+    return (ok && !m->body.failed) ||
            refuse_request(why, 503, "not enough memory for a batch, or its counts are damaged");
 }
 
@@ -163,19 +162,29 @@ bool batch_mark_delivered(store *s, const delivery_batch *b, refusal *why)
     return (ok && store_execute(s, "COMMIT")) || roll_back(s, why);
 }
 
-bool batch_send(store *s, clickhouse *c, const delivery_batch *b, const char *owner, refusal *why)
+void batch_free_memory(batch_memory *memory)
 {
-    byte_buffer body = { 0 }, answer = { 0 };
+    block_free(&memory->block);
+    buffer_free(&memory->body);
+}
+
+bool batch_send(store *s, clickhouse *c, const delivery_batch *b, const char *owner,
+                batch_memory *memory, refusal *why)
+{
+    byte_buffer answer = { 0 };
     char sql[192], query_id[96];
-    uint64_t rows = 0;
 
     snprintf(sql, sizeof sql, "INSERT INTO %s.hotfn_counts_local FORMAT Native",
              clickhouse_get_options(c)->database);
     snprintf(query_id, sizeof query_id, "hotfn-%s-%lld", owner, (long long)b->id);
-    bool ok = encode_batch(s, b, &body, &rows, why);
-    ok = ok && (rows == 0 || clickhouse_ask(c, b->shard, sql, &body, query_id, &answer, why)) &&
+    bool ok = encode_batch(s, b, memory, why);
+    ok = ok &&
+         (memory->block.row_count == 0 ||
+          clickhouse_ask(c, b->shard, sql, &memory->body, query_id, &answer, why)) &&
          batch_mark_delivered(s, b, why);
-    buffer_free(&body);
+    if (memory->body.room > MAX_KEPT_BODY) {
+        batch_free_memory(memory);
+    }
     buffer_free(&answer);
     return ok;
 }
