@@ -17,9 +17,9 @@ int main(int argc, char **argv)
     for (uint32_t i = 0; r && i < 10 && !hotfn_record_get_function(r, order[i], &f); i++) {
         char name[256];
         hotfn_record_get_display_name(r, order[i], name, sizeof name);
-        printf("%12llu  %s\n", (unsigned long long)f.calls, name);
+        printf("%12llu  %s%s\n", (unsigned long long)f.calls, name, f.counted ? "" : " (not counted)");
     }
     hotfn_record_close(r);
     hotfn_launch_destroy(l);
-    return r == NULL;
+    return err.text[0] != 0;
 }

@@ -167,7 +167,7 @@ static hotfn_status check_order(const hfn_view *view, hotfn_error *err)
     }
     return missing ? hfn_report_error(
                          err, HOTFN_E_UNSUPPORTED, view->info.path, HOTFN_NO_OFFSET,
-                         "the functions cannot be sorted by this key: the record does not have %s",
+                         "the functions cannot be sorted by this: the record does not have %s",
                          missing)
                    : HOTFN_OK;
 }

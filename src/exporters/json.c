@@ -132,6 +132,7 @@ static void add_timing(const hfn_view *view, hotfn_json *o, uint32_t index)
     hfn_add_optional(o, "total_waited_ns", timed, t.total_waited_ns);
     hfn_add_text(o, "timing", hfn_timing_name(t.timing));
     hfn_add_text(o, "timing_reason", t.reason);
+    hfn_add_text(o, "timing_reason_text", t.reason_text);
     if (view->time.flags & HOTFN_TIMING_ALLOC) {
         add_alloc(o, "self_alloc", &t.self_alloc);
         add_alloc(o, "total_alloc", &t.total_alloc);

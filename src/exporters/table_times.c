@@ -283,6 +283,10 @@ static void put_edges(const hfn_view *view, hfn_sink *sink, const hotfn_record_e
     if (count > most) {
         hfn_sink_format(sink, "  ... and %" PRIu32 " more (-n 0 shows all)\n", count - most);
     }
+    hfn_sink_text(
+        sink, count > 0 ? "a caller is the nearest function that is timed; functions that are only "
+                          "counted are passed over\n"
+                        : "no callers are known: only functions that are timed have them\n");
 }
 
 /* The edge with the largest total first.  False: no memory. */
@@ -357,7 +361,7 @@ static void put_counted_only(const hfn_view *view, hfn_sink *sink)
         hfn_sink_format(sink,
                         "counted only: %" PRIu64
                         " of the functions called, with %s call%s (%.1f %%); their "
-                        "times are part of their callers'; --json has the reasons\n",
+                        "times are part of their callers'; --json has the reason of each\n",
                         functions, hfn_table_grouped(calls, grouped), hfn_table_s(calls),
                         100.0 * (double)calls / (double)view->total_calls);
     }
@@ -377,19 +381,19 @@ static void put_ticker(const hfn_view *view, hfn_sink *sink)
     if (t->ticker == HOTFN_TICKER_NONE) {
         return;
     }
-    hfn_sink_format(sink,
-                    "ticks: %s; a total of 10 ms has an error of %.1f%%; the ticker took %s of "
-                    "processor time of its own\n",
-                    t->ticker == HOTFN_TICKER_SPINS ? "from a processor that was idle"
-                    : t->ticker == HOTFN_TICKER_QUOTA
-                        ? "from a thread that sleeps, because a quota limits processor time"
-                        : "from a thread that sleeps, because only one processor is allowed",
-                    100 * get_relative_error(t->tick_error_ns, 1e7),
-                    time_text(t->ticker_cpu_ns, used));
+    hfn_sink_format(
+        sink,
+        "ticks: %s; a total of 10 ms has an error of %.1f%%; the ticker took %s of "
+        "processor time of its own\n",
+        t->ticker == HOTFN_TICKER_SPINS ? "from a thread of hotfn that watches the clock"
+        : t->ticker == HOTFN_TICKER_QUOTA
+            ? "from a thread that sleeps, because a quota limits processor time"
+            : "from a thread that sleeps, because only one processor is allowed",
+        100 * get_relative_error(t->tick_error_ns, 1e7), time_text(t->ticker_cpu_ns, used));
     if (t->coarse_share >= 0.05) {
         hfn_sink_format(sink,
                         "ticks were coarse in %.0f%% of the run, as no processor was idle: times "
-                        "below %s are unknown\n",
+                        "below %s are unknown (--clock cpu needs no idle processor)\n",
                         100 * t->coarse_share, time_text((uint64_t)t->tick_error_ns, error));
     }
     if (t->missing_share >= 0.001) {
@@ -411,8 +415,9 @@ static void put_clock(const hfn_view *view, hfn_sink *sink)
     if (t->clock == HOTFN_CLOCK_MERGED) {
         hfn_sink_text(sink, "clock: nanoseconds of the merged runs' clocks\n");
     } else {
-        hfn_sink_format(sink, "clock: %s, %.6g MHz, resolution %.3g ns\n", hfn_clock_name(t->clock),
-                        (double)t->ticks_per_second / 1e6, t->resolution_ns);
+        hfn_sink_format(sink, "clock: %s, %.6g MHz, resolution %s\n", hfn_clock_name(t->clock),
+                        (double)t->ticks_per_second / 1e6,
+                        time_text((uint64_t)(t->resolution_ns + 0.5), at));
     }
     put_ticker(view, sink);
     if (t->clock_stopped_ns > 0) {

@@ -59,6 +59,9 @@ const char *hfn_target_find_refusal(hfn_target *t, const hotfn_image *image)
     hotfn_image_info known = HOTFN_IMAGE_INFO_INIT, *info = &known;
 
     hotfn_image_get_info(image, info);
+    if (info->format == HOTFN_FORMAT_PE) {
+        return "a Windows program: make a kit for a Windows machine of it (hotfn kit)";
+    }
     if (info->format != HOTFN_FORMAT_ELF || !hfn_agent_serves(info->machine)) {
         return hfn_agent_serves(HOTFN_MACHINE_ARM64)
                    ? "not an ARM64 ELF program; this build of hotfn counts no others"

@@ -352,8 +352,9 @@ static hotfn_status open_source(hfn_source *out, const char *path, hotfn_error *
     if (error != 0 && is_dangling_link(path, error)) {
         return hfn_report_error(
             err, HOTFN_E_IO, path, HOTFN_NO_OFFSET,
-            "the link leads to a live record that no longer exists, because hotfn run was killed "
-            "(with --durable the record survives that)");
+            "the link leads to a live record that no longer exists, because hotfn was killed: hotfn "
+            "detach PID saves the counts of an attached process that still runs; with --durable, "
+            "hotfn run keeps the record");
     }
     if (error != 0) {
         return hfn_report_error(err, HOTFN_E_IO, path, HOTFN_NO_OFFSET,

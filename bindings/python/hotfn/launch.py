@@ -322,7 +322,8 @@ def run(command: Sequence[PathLike], *, record: Optional[PathLike] = None, modul
     min_size, max_size  bounds of the size of functions in bytes; 0: no bound
     mode            "count"; or "time" to measure how long calls take
     clock           with "time": "tick", a clock that costs a load but advances only every few
-                    microseconds; "cpu", the processor's counter; or "auto", now "cpu"
+                    microseconds; "cpu", the processor's counter; or "auto", tick unless events or
+                    allocated memory are recorded
     flat, memory, events  with "time": keep no call tree; record allocated memory; record entries
                           and exits
     sample          with "time": mean sampling interval in calls; every call is counted

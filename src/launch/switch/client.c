@@ -45,7 +45,9 @@ static hotfn_status read_file(uint8_t header[HFN_HEADER_BYTES], const char *path
         return hfn_report_error(
             err, HOTFN_E_IO, path, HOTFN_NO_OFFSET, "the record cannot be read (%s)%s",
             hfn_os_get_error_text(error),
-            hfn_os_is_missing(error) ? ": the run has ended, or the path is wrong" : "");
+            hfn_os_is_missing(error)
+                ? ": hotfn is still starting, the run has ended, or the path is wrong"
+                : "");
     }
     return check_header(header, (size_t)count, path, err);
 }

@@ -88,7 +88,7 @@ static void print_log(void *user, int32_t level, const char *text)
 static int find_process(const char *name, int argc, char **argv, uint32_t *pid)
 {
     if ((argc == optind) == (name == NULL)) {
-        return cli_report_misuse("attach", usage, "name one process, by its number or by --name");
+        return cli_report_misuse("hotfn attach", usage, "name one process, by its number or by --name");
     }
     if (name) {
         return run_find_process("attach", name, pid) ? -1 : TOOL_FAILED;

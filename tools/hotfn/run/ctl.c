@@ -134,7 +134,7 @@ int hotfn_command_ctl(int argc, char **argv)
     int status = cli_read_options(&w, argc, argv);
 
     if (status < 0 && (o.mode == 0 || argc == optind)) {
-        status = cli_report_misuse("ctl", usage,
+        status = cli_report_misuse("hotfn ctl", usage,
                                    o.mode == 0 ? "--mode is missing"
                                                : "name a process by its number, or a record");
     }
