@@ -123,11 +123,14 @@ static uint32_t step_call(hfn_prover *p, uint64_t at, uint64_t target, hfn_stack
     return p->analysis->outlined ? hfn_prove_outlined(p, target, state) : HOTFN_REASON_NONE;
 }
 
-static bool may_switch_stack(const hfn_prover *p, const hfn_block *b)
+/* The kernel of Windows x64 reads a call's further arguments above the home space, where a timed
+ * function finds its copies only if it reads them itself. */
+static bool may_use_stack(const hfn_prover *p, const hfn_block *b, const hfn_instruction *in)
 {
     const hfn_straight_line line = hfn_prove_get_line(p, b);
 
-    return p->analysis->arch->may_switch_stack(&line);
+    return (p->analysis->home_bytes > 0 && in->is_system) ||
+           p->analysis->arch->may_switch_stack(&line);
 }
 
 /* Follow a conditional jump; afterwards the state is that of the next instruction. */
@@ -169,7 +172,7 @@ static step_result step_instruction(hfn_prover *p, const hfn_block *b, uint64_t 
         return BLOCK_ENDS;
     }
     if ((in->flow == HFN_FLOW_NEXT || in->flow == HFN_FLOW_CALL_INDIRECT) &&
-        may_switch_stack(p, b)) {
+        may_use_stack(p, b, in)) {
         *reason = HOTFN_REASON_SYSTEM_CALL;
         return BLOCK_ENDS;
     }

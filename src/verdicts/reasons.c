@@ -101,7 +101,7 @@ static const wording reasons[] = {
     [HOTFN_REASON_OWN_ADDRESS] = { "own-address",
         "The function stores an address of its stack frame and compares one with it, so its frame must not move." },
     [HOTFN_REASON_SYSTEM_CALL] = { "system-call",
-        "The function makes a system call that may switch the stack (sigreturn, clone, vfork), or one whose number its code does not show." },
+        "The function makes a system call that may switch the stack (sigreturn, clone, vfork), or one whose number its code does not show; on Windows, any." },
     [HOTFN_REASON_OWN_THREADS] = { "own-threads",
         "The program sets thread pointers itself (clone with CLONE_SETTLS, arch_prctl), so a thread may have no place for times." },
 };

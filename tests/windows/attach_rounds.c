@@ -17,7 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MAX_CODE = 32 << 20, MIN_CALLS = 2000, MAX_POLLS = 10000, END_MS = 5000 };
+enum { MAX_CODE = 32 << 20, MIN_CALLS = 2000, MAX_POLLS = 10000, READY_MS = 300000, END_MS = 5000 };
 
 typedef struct target {
     PROCESS_INFORMATION process;
@@ -124,7 +124,7 @@ static void map_counts(target *t, HANDLE ready)
     HANDLE section;
 
     if (strstr(t->file, "attach_target")) {
-        if (WaitForSingleObject(ready, MAX_POLLS) != WAIT_OBJECT_0) {
+        if (WaitForSingleObject(ready, READY_MS) != WAIT_OBJECT_0) {
             fail("the program does not begin", NULL);
         }
         section = OpenFileMappingW(FILE_MAP_READ, FALSE, COUNTS_NAME);

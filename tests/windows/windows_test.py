@@ -341,7 +341,9 @@ def attach_to_7zip_repeatedly(folder):
     if not os.path.isfile(os.environ.get("HOTFN_7ZA", "")):
         raise cases.Skipped("no HOTFN_7ZA (scripts/soak has it)")
     shutil.copy(os.environ["HOTFN_7ZA"], folder / "7za.exe")
-    (folder / "data").write_bytes(random.Random(1).randbytes(ROUNDS << 21))
+    with open(folder / "data", "wb") as data:
+        for seed in range(ROUNDS):
+            data.write(random.Random(seed).randbytes(2 << 20))
     done = run_rounds(folder, ROUNDS, "7za.exe", "a", "-mmt2", "packed.7z", "data")
     last = done.stdout.decode().splitlines()[-1]
     rounds = re.fullmatch(r"(\d+) rounds, exit status 0", last)

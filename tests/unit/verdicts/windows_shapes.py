@@ -37,6 +37,7 @@ HOME_SPACE = {
     "stores_an_argument": ("movq %rcx, 40(%rsp); movl $1, %eax", "stack-arguments"),
     "addresses_an_argument": ("subq $40, %rsp; leaq 80(%rsp), %rcx; call leaf; addq $40, %rsp", "stack-arguments"),
     "stores_across_the_end": ("movups %xmm0, 32(%rsp); movl $1, %eax", "stack-arguments"),
+    "calls_the_kernel": ("movq %rcx, %r10; movl $0x57, %eax; syscall", "system-call"),
     "stores_the_return_address": ("xorl %eax, %eax; movq %rcx, (%rsp); movl $1, %eax", "return-address"),
 }
 
