@@ -233,3 +233,62 @@ void hfn_each_handler(const hotfn_image *image, const hfn_handler_visitor *visit
         }
     }
 }
+
+static bool find_entry(const hfn_pdata *pdata, uint64_t rva, hfn_pdata_entry *out)
+{
+    uint32_t low = 0, high = pdata->count;
+    uint64_t ignored;
+
+    while (low < high) {
+        uint32_t middle = low + (high - low) / 2;
+
+        if (!hfn_pdata_read(pdata, middle, out, &ignored)) {
+            return false;
+        }
+        if (out->rva == rva) {
+            return true;
+        }
+        *(out->rva < rva ? &low : &high) = out->rva < rva ? middle + 1 : middle;
+    }
+    return false;
+}
+
+/* Older compilers wrote the first two magic numbers, without the fields behind the tables. */
+static bool is_old_func_info(hfn_span info)
+{
+    uint32_t magic;
+
+    return hfn_span_u32(info, 0, &magic) && (magic == 0x19930520 || magic == 0x19930521) &&
+           hfn_span_has(info, 0, 32);
+}
+
+/* A catch block of C++ returns the place where execution continues; cleanups continue nowhere. */
+bool hfn_each_continuation(const hotfn_image *image, uint64_t rva, hfn_continuation_fn visit,
+                           void *user)
+{
+    walk w = { .image = image, .steps_left = hfn_image_file(image).size };
+    uint32_t first = 0, try_count;
+    hfn_span data, info;
+    hfn_pdata pdata;
+    scope c;
+
+    hfn_pdata_open(&pdata, image);
+    if (!find_entry(&pdata, rva, &w.entry)) {
+        return false;
+    }
+    data = hfn_image_span(image, w.entry.language_data);
+    if (!hfn_span_u32(data, 0, &first)) {
+        return false;
+    }
+    if (is_scope_table(&w, data, first)) {
+        for (uint32_t i = 0; i < first && read_scope(data, i, &c); i++) {
+            if (c.target != 0) {
+                visit(user, c.begin, c.end, c.target);
+            }
+        }
+        return true;
+    }
+    info = hfn_image_span(image, first);
+    table_at(&w, info, 12, &try_count);
+    return (is_func_info(info) || is_old_func_info(info)) && try_count == 0;
+}

@@ -20,4 +20,10 @@ typedef struct hfn_handler_visitor {
 /* Calls the visitor for each item; does nothing for an image of another kind. */
 void hfn_each_handler(const hotfn_image *image, const hfn_handler_visitor *visitor);
 
+/* Calls visit for each range of the function that begins at rva in which an exception or a fault
+ * may continue at target, a place in the same function.  False if that is not known. */
+typedef void (*hfn_continuation_fn)(void *user, uint64_t begin, uint64_t end, uint64_t target);
+bool hfn_each_continuation(const hotfn_image *image, uint64_t rva, hfn_continuation_fn visit,
+                           void *user);
+
 #endif

@@ -30,6 +30,26 @@ static void record_call(hfn_prover *p, uint64_t at, const hfn_stack_state *state
     hfn_prove_append(p, (void **)&p->calls, &p->call_count, &p->call_capacity, &call, sizeof call);
 }
 
+/* Windows: a fault that is caught keeps the registers that a call keeps.  False if the stack is not
+ * that of a call. */
+static bool record_fault(hfn_prover *p, uint64_t at, const hfn_stack_state *state)
+{
+    static const uint8_t call_rax[] = { 0xff, 0xd0 };
+    const hfn_analysis *a = p->analysis;
+    hfn_stack_state after = *state;
+    uint64_t first;
+
+    if (a->home_bytes == 0 || hfn_fixed_reason(a, at, at + 1, &first) == HOTFN_REASON_NONE) {
+        return true;
+    }
+    if (hfn_prove_reason(a->arch->step_stack(call_rax, sizeof call_rax, at, &after)) !=
+        HOTFN_REASON_NONE) {
+        return false;
+    }
+    record_call(p, at, &after);
+    return true;
+}
+
 /* End of the function or fragment that contains rva. */
 static uint64_t end_of_part(const hfn_prover *p, uint64_t rva)
 {
@@ -165,6 +185,10 @@ static step_result step_instruction(hfn_prover *p, const hfn_block *b, uint64_t 
         state->base_offsets &= ~(1u << made);
         *reason = HOTFN_REASON_NONE;
         return BLOCK_CONTINUES;
+    }
+    if (!record_fault(p, at, state)) {
+        *reason = HOTFN_REASON_STACK_UNKNOWN;
+        return BLOCK_ENDS;
     }
     *reason =
         hfn_prove_reason(p->analysis->arch->step_stack(bytes, b->region->end - at, at, state));
