@@ -40,6 +40,19 @@ HOME_SPACE = {
     "calls_the_kernel": ("movq %rcx, %r10; movl $0x57, %eax; syscall", "system-call"),
     "stores_the_return_address": ("xorl %eax, %eax; movq %rcx, (%rsp); movl $1, %eax", "return-address"),
 }
+# Functions whose faults continue at 3, behind this code.
+CONTINUED = {"continues": ("xorl %eax, %eax", ""), "continues_with_a_store": ("movq %rcx, 88(%rsp)", "stack-arguments")}
+GUARDED = """
+.globl {0}; .p2align 4; .seh_proc {0}
+{0}: subq $40, %rsp
+.seh_stackalloc 40; .seh_endprologue
+1: movl (%rcx), %eax; call leaf
+2: nop; addq $40, %rsp; ret
+3: {1}; addq $40, %rsp; ret
+.seh_handler __C_specific_handler, @except; .seh_handlerdata
+.long 1; .rva 1b, 2b; .long 1; .rva 3b
+.text; .seh_endproc
+"""
 
 
 def run(*command, cwd):
@@ -98,6 +111,8 @@ def check_home_space(folder):
         return
     functions = HOME_SPACE | {"leaf": ("movl $1, %eax; nop", "")}
     text = "".join(f".globl {name}; .p2align 4; {name}: {code}; ret\n" for name, (code, _) in functions.items())
+    text += "".join(GUARDED.format(name, code) for name, (code, _) in CONTINUED.items())
+    functions |= CONTINUED
     (folder / "home.s").write_text(".text\n" + text)
     (folder / "main.c").write_text("".join(f"void {name}(void);\n" for name in functions) + "int main(void) { " +
                                    " ".join(f"{name}();" for name in functions) + " }\n")
