@@ -79,9 +79,9 @@ typedef hotfn_code lookup_super_fn(const objc_super *super, const objc_selector 
 static struct {
     hfn_runtime_process process;
     hfn_methods methods;
-    hotfn_code lookup, lookup_super, get_imp; /* the originals */
-    void **lock;                              /* __objc_runtime_mutex */
-    int (*try_lock)(void *mutex);             /* -1: another thread has the lock */
+    hotfn_code lookup, lookup_super, get_imp, dispose; /* the originals */
+    void **lock;                                       /* __objc_runtime_mutex */
+    int (*try_lock)(void *mutex);                      /* -1: another thread has the lock */
     int (*unlock)(void *mutex);
     const char *(*get_name)(const objc_selector *selector);
     bool is_libobjc2;
@@ -341,6 +341,26 @@ static const hotfn_code *look_up_super_slot(const objc_super *super, const objc_
     return known ? &known->function : slot;
 }
 
+/* Another class may get its address. */
+static void forget_class(const objc_class *class)
+{
+    for (uint32_t i = 0; i < ENTRIES; i++) {
+        if (__atomic_load_n(&entries[i].class, __ATOMIC_RELAXED) == class) {
+            __atomic_store_n(&entries[i].function, NULL, __ATOMIC_RELEASE);
+        }
+    }
+}
+
+/* objc_disposeClassPair of libobjc2. */
+static void dispose_class(const objc_class *class)
+{
+    if (class) {
+        forget_class(hfn_objc2_get_class(class));
+        forget_class(class);
+    }
+    ((void (*)(const objc_class *))objc.dispose)(class);
+}
+
 hfn_objc_code *hfn_objc_originals[HFN_OBJC_SENDS];
 
 /* HOT PATH: runs at each message; objc_msgSend's replacement has saved the arguments.  Messages
@@ -450,7 +470,9 @@ static uint32_t find_replaced(void *user, uint64_t base, hfn_replaced out[HFN_MA
                           "but not the calls of libobjc2 2.0 or later");
         return 0;
     }
-    return count;
+    out[count] = (hfn_replaced){ (uint64_t)(uintptr_t)find_symbol(base, "objc_disposeClassPair"),
+                                 (hotfn_code)dispose_class, &objc.dispose, false };
+    return count + 1;
 }
 
 static void use_methods(void *user, hfn_live *live, uint32_t module, uint64_t base)

@@ -26,7 +26,8 @@ static bool find_call(hfn_find_symbol_fn *find_symbol, uint64_t base, const char
 
 bool hfn_objc2_open(hfn_find_symbol_fn *find_symbol, uint64_t base)
 {
-    return find_call(find_symbol, base, "object_getClass", &calls.get_class) &&
+    return find_symbol(base, "objc_disposeClassPair") &&
+           find_call(find_symbol, base, "object_getClass", &calls.get_class) &&
            find_call(find_symbol, base, "class_getSuperclass", &calls.get_super) &&
            find_call(find_symbol, base, "class_getName", &calls.get_class_name) &&
            find_call(find_symbol, base, "class_isMetaClass", &calls.is_meta) &&

@@ -237,6 +237,15 @@ def check_standin(bare, done, functions):
     assert {name: functions[name]["calls"] for name in expected} == expected, functions
 
 
+def a_class_at_the_address_of_a_disposed_one_has_its_own_methods(folder):
+    program = build_standin(folder, "g++")
+    for mode in MODES:
+        done, functions = hook(folder, program, "dispose", options=mode)
+        assert done.stdout == run_bare(program, "dispose"), done
+        calls = {name: f["calls"] for name, f in functions.items() if name.startswith("-[")}
+        assert calls == {"-[First add:to:]": 10, "-[Second add:to:]": 10}, (mode, calls)
+
+
 def methods_are_selected_by_name(folder):
     program = build(folder, Generated(1).text)
     _, functions = hook(folder, program, options=["-f", "-?C0 *"])
@@ -485,6 +494,7 @@ CASES = [
     counts_equal_those_of_generated_programs,
     counts_equal_those_of_the_standin_for_libobjc2,
     counts_equal_those_of_programs_of_libobjc2,
+    a_class_at_the_address_of_a_disposed_one_has_its_own_methods,
     methods_are_selected_by_name,
     exchanged_methods_and_forked_children_are_counted,
     functions_of_methods_can_be_compared_and_set,

@@ -4,6 +4,7 @@
 #include <cstdarg>
 #include <cstdio>
 #include <cstring>
+#include <initializer_list>
 #include <pthread.h>
 
 extern "C" {
@@ -30,6 +31,7 @@ struct Super {
     Class *from;
 };
 Imp objc_msgSend, objc_msgSend_fpret, objc_msgSend_stret;
+void objc_disposeClassPair(Class *c);
 Imp *objc_msg_lookup(Object *receiver, Selector *selector);
 Imp *objc_msg_lookup_super(Super *super, Selector *selector);
 
@@ -66,6 +68,12 @@ PUBLIC Method *class_getInstanceMethod(Class *c, Selector *selector)
 PUBLIC Imp *method_getImplementation(Method *method)
 {
     return method->imp;
+}
+PUBLIC void objc_disposeClassPair(Class *c)
+{
+    static int disposed;
+    disposed++;
+    c->name = c->isa->name = nullptr;
 }
 PUBLIC const char *sel_getName(Selector *selector)
 {
@@ -312,10 +320,31 @@ static int work_for_lines()
     return 0;
 }
 
-int main(int argc, char **)
+// Two classes, one after the other at the same address.
+static int dispose_classes()
+{
+    static Class meta = { nullptr, nullptr, nullptr, true, true, 0, {} };
+    Object object = { &a };
+    long total = 0;
+    for (const char *name : { "First", "Second" }) {
+        meta.name = a.name = name;
+        a.isa = &meta;
+        for (long i = 0; i < 10; i++) {
+            total += SEND(long, objc_msgSend, long, long)(&object, &selectors[ADD], i, 2);
+        }
+        objc_disposeClassPair(&a);
+    }
+    printf("total %ld\n", total);
+    return 0;
+}
+
+int main(int argc, char **argv)
 {
     pthread_t threads[3];
     fill_classes();
+    if (argc > 1 && strcmp(argv[1], "dispose") == 0) {
+        return dispose_classes();
+    }
     if (argc > 1) {
         return work_for_lines();
     }
