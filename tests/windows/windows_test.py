@@ -512,6 +512,8 @@ def bisect_finds_the_hook_that_changes_the_outcome(folder):
 
 
 def functions_are_replaced_and_filtered(folder):
+    if IS_X86:
+        raise cases.Skipped("replacing functions was tried on Windows x64 only")
     done = run_windows(folder, BUILD / "tests/windows/replace.exe")
     assert done.returncode == 0 and done.stdout.split() == b"all checks passed".split(), done
 
