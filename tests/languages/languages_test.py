@@ -15,6 +15,9 @@ import sys
 import tempfile
 
 HERE = pathlib.Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parent / "programs"))
+from attached import run_attached  # noqa: E402  (needs the path above)
+
 ORACLE = HERE.parent / "oracle" / "callgrind_counts.py"
 SKIPPED = 77
 MODES = {
@@ -26,6 +29,7 @@ MODES = {
     "all modules": ["--module", "*"],
     "all modules, times": ["--module", "*", "--mode", "time"],
 }
+ATTACHED = {"attach": [], "attach, times": ["--mode", "time"]}  # before main
 
 
 class Language:
@@ -83,6 +87,18 @@ def check_record(folder):
     return [] if report.returncode == 0 and " hooked, " in report.stdout else [f"report: {report}"]
 
 
+def check_attached(name, language, folder, options, bare):
+    """An attach may be refused (a program that is linked statically, or with an unwinder of its own, cannot be timed)."""
+    environment = {**os.environ, "XDG_CACHE_HOME": str(folder / "cache")}
+    done, attach = run_attached(language.run, folder / "r.hfr", options, folder, environment, timeout=600)
+    if (done.returncode, done.stdout.decode(), done.stderr.decode()) != bare:
+        return [f"{name}: bare {bare}, hooked {done}, {attach}"]
+    if attach.returncode != 0:
+        print(f"# {name}: {attach.stderr.decode().strip()}", flush=True)
+        return []
+    return [f"{name}: {text}" for text in check_record(folder)]
+
+
 def check_language(language, folder):
     """The failures, as texts."""
     build(language, folder)
@@ -95,6 +111,8 @@ def check_language(language, folder):
             failures.append(f"{name}: bare {bare}, hooked {hooked}")
         else:
             failures += [f"{name}: {text}" for text in check_record(folder)]
+    for name, options in ATTACHED.items():
+        failures += check_attached(name, language, folder, options, bare)
     if language.exact and shutil.which("valgrind"):
         done = subprocess.run([sys.executable, ORACLE, "--hotfn", os.environ["HOTFN"], "--", folder / "work"],
                               capture_output=True, text=True)

@@ -4,10 +4,12 @@ import hashlib
 import os
 import pathlib
 import re
+XX
 import shutil
 import socket
 import subprocess
 
+import recipes
 from survive_quick import pack_with_xz
 from world import HERE, WORK, Broken, Skipped, need, wait_until, without_numbers
 
@@ -36,6 +38,11 @@ LUA_SCRIPTS = """calls closure constructs events locals nextvar sort strings var
 @case("sqlite3-clang")
 def sqlite3_by_clang(world):
     world.run(world.built("sqlite3", "clang"), ":memory:", stdin=WORK / "statements.sql")
+
+
+@case(f"sqlite3-{recipes.M32}")
+def sqlite3_for_32_bits(world):
+    world.run(world.built("sqlite3", recipes.M32), ":memory:", stdin=WORK / "statements.sql")
 
 
 @case("xz-gcc")  # most of a minute each; zstd packs with threads in every run

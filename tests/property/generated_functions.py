@@ -33,8 +33,6 @@ MAKERS = {"x86_64": ([["gcc", "-pie"], ["gcc", "-no-pie"]], Cpu64, Writer),
                     arm64_functions.Writer)}
 ATTACHED = {"attach": [], "attach time": ["--mode", "time"]}  # hooked by another process before main
 NOT_THERE = {"arm64": ["tick", *ATTACHED], "i386": [*ATTACHED]}  # modes
-# Makes the program wait for a byte before main; its own code stays as it is.
-PAUSE = "#include <unistd.h>\n__attribute__((constructor)) static void wait_for_byte(void) { char b; (void)!read(0, &b, 1); }\n"
 EMULATORS = {"arm64": ["qemu-aarch64", "-L", "/usr/aarch64-linux-gnu"]}
 
 
@@ -45,8 +43,6 @@ class Bench:
         self.environment = dict(os.environ, XDG_CACHE_HOME=str(folder / "cache"),
                                 G_SLICE="always-malloc")  # see arm64_test.py
         self.hooked = self.timed = self.refused = 0
-        (folder / "pause.c").write_text(PAUSE)
-        subprocess.run(["gcc", "-O1", "-shared", "-fPIC", "-o", folder / "pause.so", folder / "pause.c"], check=True)
 
     def make(self, seed, count):
         commands, cpu, writer = MAKERS[self.cpu]
@@ -68,18 +64,9 @@ class Bench:
         return json.loads(result.stdout)["functions"]
 
     def run_attached(self, path, record, options):
-        """The program with `hotfn attach`, which is there before main."""
         os.environ["HOTFN"] = self.hotfn
-        from attach_test import is_attached
-        target = subprocess.Popen([str(path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-                                  env=dict(self.environment, LD_PRELOAD=str(self.folder / "pause.so")), cwd=self.folder)
-        command = [self.hotfn, "attach", "-o", str(record), *options, str(target.pid)]
-        with target, subprocess.Popen(command, stderr=subprocess.PIPE, env=self.environment) as attach:
-            while attach.poll() is None and not is_attached(target.pid):
-                time.sleep(0.01)
-            output, errors = target.communicate(b"x", timeout=240)
-            message = attach.communicate(timeout=240)[1]
-        return subprocess.CompletedProcess(command, target.returncode, output, errors or message)
+        from attached import run_attached
+        return run_attached([str(path)], record, options, self.folder, self.environment)[0]
 
     def check(self, program, keep=None, modes=(*MODES, *ATTACHED)):
         """The differences, as a list of lines."""

@@ -1,0 +1,35 @@
+# SPDX-License-Identifier: MIT
+"""Runs a program to its end with `hotfn attach`, which is there before main."""
+import os
+import pathlib
+import subprocess
+import time
+
+# Makes a program wait for a byte before main; its own code stays as it is.
+PAUSE = """#include <unistd.h>
+__attribute__((constructor)) static void wait_for_byte(void) { char b; (void)!read(0, &b, 1); }
+"""
+
+
+def build_pause(folder):
+    """The library for LD_PRELOAD, made once in the folder."""
+    library, source = pathlib.Path(folder, "pause.so"), pathlib.Path(folder, "pause.c")
+    if not library.exists():
+        source.write_text(PAUSE)
+        subprocess.run(["gcc", "-O1", "-shared", "-fPIC", "-o", library, source], check=True)
+    return library
+
+
+def run_attached(command, record, options, folder, environment, timeout=240):
+    """(what became of the program, of hotfn attach), as subprocess.run returns them."""
+    from attach_test import HOTFN, is_attached
+    target = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                              env=dict(environment, LD_PRELOAD=str(build_pause(folder))), cwd=folder)
+    words = [HOTFN, "attach", "-o", str(record), *options, str(target.pid)]
+    with target, subprocess.Popen(words, stderr=subprocess.PIPE, env=environment) as attach:
+        while attach.poll() is None and not is_attached(target.pid):
+            time.sleep(0.01)
+        output, errors = target.communicate(b"x", timeout=timeout)
+        message = attach.communicate(timeout=timeout)[1]
+    return (subprocess.CompletedProcess(command, target.returncode, output, errors),
+            subprocess.CompletedProcess(words, attach.returncode, b"", message))
