@@ -4,7 +4,6 @@ import hashlib
 import os
 import pathlib
 import re
-XX
 import shutil
 import socket
 import subprocess
