@@ -5,9 +5,17 @@ import pathlib
 import subprocess
 import time
 
-# Makes a program wait for a byte before main; its own code stays as it is.
-PAUSE = """#include <unistd.h>
-__attribute__((constructor)) static void wait_for_byte(void) { char b; (void)!read(0, &b, 1); }
+# Makes a child of the test wait for a byte before main; its own code stays as it is.  Its own children do not wait.
+PAUSE = """#include <stdlib.h>
+#include <unistd.h>
+__attribute__((constructor)) static void wait_for_byte(void)
+{
+    const char *parent = getenv("PAUSED_BY");
+    char byte;
+    if (parent && atoi(parent) == getppid()) {
+        (void)!read(0, &byte, 1);
+    }
+}
 """
 
 
@@ -23,8 +31,9 @@ def build_pause(folder):
 def run_attached(command, record, options, folder, environment, timeout=240):
     """(what became of the program, of hotfn attach), as subprocess.run returns them."""
     from attach_test import HOTFN, is_attached
-    target = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-                              env=dict(environment, LD_PRELOAD=str(build_pause(folder))), cwd=folder)
+    paused = {**environment, "LD_PRELOAD": str(build_pause(folder)), "PAUSED_BY": str(os.getpid())}
+    target = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=paused,
+                              cwd=folder)
     words = [HOTFN, "attach", "-o", str(record), *options, str(target.pid)]
     with target, subprocess.Popen(words, stderr=subprocess.PIPE, env=environment) as attach:
         while attach.poll() is None and not is_attached(target.pid):
