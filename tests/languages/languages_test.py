@@ -9,6 +9,7 @@ Programs whose calls do not depend on threads, time or addresses are also compar
 """
 import os
 import pathlib
+import re
 import shutil
 import subprocess
 import sys
@@ -88,14 +89,16 @@ def check_record(folder):
 
 
 def check_attached(name, language, folder, options, bare):
-    """An attach may be refused (a program that is linked statically, or with an unwinder of its own, cannot be timed)."""
+    """Times may be refused: of a program that is linked statically, or with an unwinder of its own."""
     environment = {**os.environ, "XDG_CACHE_HOME": str(folder / "cache")}
     done, attach = run_attached(language.run, folder / "r.hfr", options, folder, environment, timeout=600)
     if (done.returncode, done.stdout.decode(), done.stderr.decode()) != bare:
         return [f"{name}: bare {bare}, hooked {done}, {attach}"]
     if attach.returncode != 0:
-        print(f"# {name}: {attach.stderr.decode().strip()}", flush=True)
-        return []
+        message = attach.stderr.decode().strip()
+        may_be_refused = options and re.search("is linked statically|has an unwinder of its own", message)
+        print(f"# {name}: {message}", flush=True)
+        return [] if may_be_refused else [f"{name}: {attach}"]
     return [f"{name}: {text}" for text in check_record(folder)]
 
 

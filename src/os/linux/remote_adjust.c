@@ -56,7 +56,7 @@ static void add_stack(stack_pass *pass, uint64_t sp, uint64_t begin)
 }
 
 /* A frame on an alternate stack is live only while a handler runs there.  Go's alternate stacks lie
- * beside the stacks of its functions, full of the frames of handlers that have returned. */
+ * next to the stacks of its functions, full of the frames of handlers that have returned. */
 static bool is_left_over(const uint64_t *frame, uint64_t at, uint64_t begin)
 {
     uint64_t stack = frame[ALTERNATE_WORD], size = frame[ALTERNATE_SIZE_WORD];
